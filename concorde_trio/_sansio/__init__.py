@@ -1,0 +1,1 @@
+"""The pure cores: decisions without Trio, clock, randomness, logging or I/O."""

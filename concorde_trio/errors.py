@@ -1,0 +1,104 @@
+"""Every exception of the package, by whose fault it is: the caller's, the store's, the agent's, ours.
+
+The law of this module: a message says what was expected, what came, and what to do next. All of them derive
+from :class:`ConcordeError`; those of the caller also derive from the built-in exception a Python programmer
+would look for.
+"""
+
+from __future__ import annotations
+
+
+class ConcordeError(Exception):
+    """The root of every exception this package raises on purpose."""
+
+
+# --- the caller's: a wrong argument, a wrong moment --------------------------------------------------------
+
+
+class UsageError(ConcordeError):
+    """Something was asked for that can never be right; the message says what to write instead."""
+
+
+class InvalidName(UsageError, ValueError):
+    """A kind, session or resource name is not 1 to 200 characters without control characters (CLM-7)."""
+
+
+class InvalidPrompt(UsageError, ValueError):
+    """A field of a Prompt has the wrong type or value."""
+
+
+class InvalidValue(UsageError, ValueError):
+    """A value that JSON, or a store, cannot hold; ``place`` says where it stands (SIG-5)."""
+
+    def __init__(self, message: str, *, place: str) -> None:
+        super().__init__(message)
+        self.place = place
+
+
+class InvalidTag(UsageError, ValueError):
+    """A run tag is not 16 to 128 visible ASCII characters without comma (TAG-6)."""
+
+
+class InvalidHandler(UsageError, TypeError):
+    """A handler, or what a handler returned, has the wrong shape (CLM-3, CLM-4)."""
+
+
+class InvalidScenario(UsageError, ValueError):
+    """A scenario file of ``simulate`` is none; ``place`` names the field."""
+
+    def __init__(self, message: str, *, place: str) -> None:
+        super().__init__(message)
+        self.place = place
+
+
+class InsideTransaction(UsageError, RuntimeError):
+    """An emit without ``tx``, or a wait for a signal, inside a transaction would deadlock (SIG-2)."""
+
+
+class TransactionOver(UsageError, RuntimeError):
+    """A transaction was used after it committed, rolled back, or ran out of its time (SIG-2)."""
+
+
+class UnknownId(UsageError, LookupError):
+    """No signal or run has this id."""
+
+
+class WrongState(UsageError):
+    """The signal or run exists, but is in a state in which this cannot be done."""
+
+
+class TemplateError(UsageError):
+    """A template does not compile, or could not be rendered; the message names the kind."""
+
+
+# --- the store's --------------------------------------------------------------------------------------------
+
+
+class StoreError(ConcordeError):
+    """The database refused for a reason that does not pass by itself (full, corrupt, a broken constraint)."""
+
+
+class StoreBusy(StoreError):
+    """The database could not be reached for longer than its patience; trying again later can succeed."""
+
+
+class SchemaTooNew(StoreError):
+    """The database was written by a newer version of this package."""
+
+
+class QueueTaken(StoreError):
+    """Another worker serves this queue; the message says who (REC-1)."""
+
+
+# --- the agent's --------------------------------------------------------------------------------------------
+
+
+class ProgramError(ConcordeError):
+    """A program could not be started, or did not keep its contract."""
+
+
+# --- ours ---------------------------------------------------------------------------------------------------
+
+
+class InternalError(ConcordeError):
+    """A rule of this package was broken by this package. Please report it."""

@@ -1,0 +1,52 @@
+"""What a Runtime is: any object with ``async run(RunPrompt) -> RunOutcome``, and what it is opened with."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import attrs
+
+from concorde_trio.records import RunOutcome, RunPrompt
+
+
+@attrs.frozen(kw_only=True)
+class RuntimeContext:
+    """What a worker opens its Runtime with, once, before the first run (RUN-4).
+
+    ``agent_server_url``: where agents reach the agent server, None when there is none. ``queue``: a name of the
+    queue that survives restarts; marks the processes of its runs. ``programs_lock``: a file on which whoever runs
+    a program holds a shared flock while any process of it lives, and which recovery waits for (REC-6); None when
+    the queue does not outlive its worker.
+    """
+
+    queue: str
+    agent_server_url: str | None = None
+    programs_lock: Path | None = None
+
+
+class Runtime(Protocol):
+    """What executes a run.
+
+    ``run`` must be safe to call concurrently; each call uses its own connection. It is cancelled by Trio when the
+    run is cancelled or its time is up, and holds its locks until it has really ended (RUN-6). What it raises fails
+    that run alone (RUN-3).
+    """
+
+    async def run(self, prompt: RunPrompt, /) -> RunOutcome:
+        """Execute one run to its end."""
+        ...
+
+
+@runtime_checkable
+class OpenableRuntime(Protocol):
+    """A Runtime with something to set up: the worker enters ``open`` once and leaves it when it stops."""
+
+    def open(self, context: RuntimeContext, /) -> AbstractAsyncContextManager[object]:
+        """Set up, and on leaving tear down."""
+        ...
+
+    async def run(self, prompt: RunPrompt, /) -> RunOutcome:
+        """Execute one run to its end."""
+        ...
