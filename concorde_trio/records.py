@@ -7,7 +7,7 @@ data: they check what can be checked when they are written down, and decide noth
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
@@ -144,7 +144,7 @@ def _session(prompt: Prompt, attribute: attrs.Attribute[str | None], value: obje
         check_name(value, "session")
 
 
-def _resources(value: Sequence[str]) -> tuple[str, ...]:
+def _resources(value: Iterable[str]) -> tuple[str, ...]:
     if isinstance(value, str | bytes | Mapping):
         raise InvalidPrompt(f"resources must be a list of names, not {value!r:.80}; write [{value!r:.80}]")
     try:
@@ -168,6 +168,10 @@ def check_time_limit(value: object, what: str) -> float | None:
     raise InvalidPrompt(f"{what} must be seconds above 0, or None for no limit, not {value!r:.80}")
 
 
+def _time_limit(value: float | None) -> float | None:
+    return check_time_limit(value, "time_limit of a Prompt")
+
+
 @attrs.frozen(kw_only=True)
 class Prompt:
     """One run to be made of a signal.
@@ -185,9 +189,7 @@ class Prompt:
     usage_limit: int | None = attrs.field(default=None, validator=_usage_limit)
     context: JSON = None
     tag: str | None = None
-    time_limit: float | None = attrs.field(
-        default=None, converter=lambda value: check_time_limit(value, "time_limit of a Prompt")
-    )
+    time_limit: float | None = attrs.field(default=None, converter=_time_limit)
 
 
 @attrs.frozen(kw_only=True)
