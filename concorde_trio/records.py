@@ -96,8 +96,9 @@ class Signal:
 class SignalRecord:
     """All that the store knows of a signal.
 
-    ``phase`` is set while it is processing; ``error`` once it failed; ``interrupted`` when a crash cut its
-    handle or one of its runs (REC-4); ``retry_of`` is the id of the signal it repeats (PST-5).
+    ``phase`` is set while it is processing; ``error`` once it, or its handle, failed; ``interrupted`` when a crash cut
+    its handle or one of its runs (REC-4); ``holds`` when its ended runs keep their locks for a post phase (LCK-4);
+    ``retry_of`` is the id of the signal it repeats (PST-5).
     """
 
     id: str
@@ -113,6 +114,7 @@ class SignalRecord:
     settled_at: float | None = None
     error: str | None = None
     interrupted: bool = False
+    holds: bool = False
 
     @property
     def signal(self) -> Signal:

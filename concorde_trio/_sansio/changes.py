@@ -24,12 +24,14 @@ class ClaimSignal:
 class QueueRuns:
     """Phase handling → running; the runs, pending, come with it (none: there are none).
 
-    ``error`` is set when handle failed: kept on the signal while it is still processing.
+    ``error`` is set when handle failed: kept on the signal while it is still processing. ``holds`` (stored on the
+    signal) says that its handler has a post phase, so that its ended runs keep their locks (LCK-4).
     """
 
     signal_id: str
     runs: tuple[Run, ...]
     error: str | None = None
+    holds: bool = False
 
 
 @attrs.frozen
