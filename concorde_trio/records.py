@@ -337,3 +337,11 @@ class Request:
     id: int
     kind: RequestKind
     target: str
+
+
+@attrs.frozen(kw_only=True)
+class Unfinished:
+    """A processing signal and all its runs, in prompt order: what recovery starts from (REC-3)."""
+
+    signal: SignalRecord
+    runs: tuple[Run, ...]

@@ -13,7 +13,16 @@ from typing import Any, Protocol
 import attrs
 
 from concorde_trio._sansio.changes import Change
-from concorde_trio.records import NewSignal, Request, RequestKind, Run, RunState, SignalRecord, SignalState
+from concorde_trio.records import (
+    NewSignal,
+    Request,
+    RequestKind,
+    Run,
+    RunState,
+    SignalRecord,
+    SignalState,
+    Unfinished,
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -36,14 +45,6 @@ class RunFilter:
     state: RunState | None = None
     before: int | None = None
     limit: int = 50
-
-
-@attrs.frozen(kw_only=True)
-class Unfinished:
-    """A processing signal and all its runs, in prompt order: what recovery starts from."""
-
-    signal: SignalRecord
-    runs: tuple[Run, ...]
 
 
 @attrs.frozen(kw_only=True)

@@ -1,0 +1,538 @@
+"""The worker's decisions: reports in, one step of changes, events and things to do out.
+
+The law of this module is LCK-5: what is found together is applied as ends in run order, posts, handles, cancels,
+starts in emission order, stop, claims. No clock, no I/O, no randomness: the same reports give the same steps.
+"""
+
+from __future__ import annotations
+
+import enum
+import heapq
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from concorde_trio import events
+from concorde_trio._sansio import changes as ch
+from concorde_trio._sansio import json_values
+from concorde_trio._sansio.live import LiveRun, LiveSignal
+from concorde_trio._sansio.lock_table import LockTable
+from concorde_trio._sansio.run_tags import RunTags, check_tag, erase
+from concorde_trio.errors import InvalidTag, InvalidValue
+from concorde_trio.records import (
+    PostOutcome,
+    Prompt,
+    Run,
+    RunOutcome,
+    RunState,
+    Signal,
+    SignalPhase,
+    SignalRecord,
+    SignalState,
+    Unfinished,
+)
+
+BATCH = 256
+"""How many signals of repeatable handlers are handed out at once (CLM-6: many signals a commit)."""
+
+CANCELLED_BY_OPERATOR = "cancelled by an operator"
+
+
+class StopMode(enum.IntEnum):
+    """STP-1 to STP-3, from mild to strict."""
+
+    DRAIN = 1
+    PARK = 2
+    CANCEL = 3
+
+
+@attrs.frozen
+class KindInfo:
+    """What the dispatcher needs to know of a kind's handler: has it a post phase, may its handle run again?"""
+
+    holds: bool
+    repeatable: bool
+
+
+@attrs.frozen
+class Handled:
+    """handle returned prompts, or failed with ``error`` (CLM-5)."""
+
+    signal: SignalRecord
+    prompts: tuple[Prompt, ...] = ()
+    error: str | None = None
+
+
+@attrs.frozen
+class Cancel:
+    """An operator's request. ``pending`` is the target's row when it is a signal that nobody has claimed."""
+
+    target: str
+    request_id: int | None = None
+    pending: SignalRecord | None = None
+
+
+@attrs.define
+class Inbox:
+    """What the worker found together."""
+
+    ends: list[tuple[str, RunOutcome]] = attrs.field(factory=list)
+    posts: list[tuple[str, str | None]] = attrs.field(factory=list)
+    handled: list[Handled] = attrs.field(factory=list)
+    unhandled: list[SignalRecord] | None = None
+    """Set when the handler task is done with what it was given: the signals it left untouched."""
+    cancels: list[Cancel] = attrs.field(factory=list)
+    stop: StopMode | None = None
+
+
+@attrs.define
+class Step:
+    """What one step decided. ``changes`` are committed first; then everything else is done."""
+
+    now: float
+    changes: list[ch.Change] = attrs.field(factory=list)
+    events: list[events.Event] = attrs.field(factory=list)
+    starts: list[LiveRun] = attrs.field(factory=list)
+    runs_over: list[str] = attrs.field(factory=list)
+    posts: list[tuple[Signal, PostOutcome]] = attrs.field(factory=list)
+    handle: tuple[SignalRecord, ...] = ()
+    cancel_runs: list[str] = attrs.field(factory=list)
+    cancel_posts: list[str] = attrs.field(factory=list)
+    cancel_handle: str | None = None
+    """The id of the signal whose handle is to be cancelled."""
+
+
+class Dispatcher:
+    """The pure half of a worker.
+
+    ``kinds`` maps each kind with a handler to its KindInfo. ``claim_ahead`` and ``max_running``: None for no bound.
+    ``position`` is the highest position ever given to a run. ``time_limit``, seconds, is for prompts without one.
+    """
+
+    def __init__(
+        self,
+        kinds: Mapping[str, KindInfo],
+        *,
+        claim_ahead: int | None = 100_000,
+        max_running: int | None = None,
+        position: int = 0,
+        time_limit: float | None = None,
+    ) -> None:
+        self.kinds = kinds
+        self.claim_ahead = claim_ahead
+        self.max_running = max_running
+        self.time_limit = time_limit
+        self.table: LockTable[str, str] = LockTable()
+        self.tags: RunTags[str] = RunTags()
+        self.live: dict[str, LiveSignal] = {}
+        self.runs: dict[str, LiveRun] = {}
+        self.stop_mode: StopMode | None = None
+        self.running = 0
+        self.posting: set[str] = set()
+        self._position = position
+        self._ready: list[tuple[int, str]] = []
+        self._ready_ids: set[str] = set()
+        self._pending: deque[SignalRecord] = deque()
+        self._handling: dict[str, SignalRecord] = {}
+        self._doomed: set[str] = set()
+
+    # --- what the worker asks ---------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> int:
+        """How many runs are queued and not started (CLM-2)."""
+        return self.table.waiting + len(self._ready_ids)
+
+    @property
+    def pending(self) -> int:
+        """How many unclaimed signals it holds ready."""
+        return len(self._pending)
+
+    @property
+    def known(self) -> int:
+        """How many rows that the store still shows as pending are here: held ready, or being handled."""
+        return len(self._pending) + len(self._handling)
+
+    @property
+    def handle_budget(self) -> int | None:
+        """How many runs the signals being handled may make before the claim of the next must be decided anew."""
+        return None if self.claim_ahead is None else self.claim_ahead - self.waiting
+
+    @property
+    def finished(self) -> bool:
+        """Whether a stop has nothing left to wait for (STP-1 to STP-3)."""
+        if self.stop_mode is None or self._handling or self.posting:
+            return False
+        return not self.live if self.stop_mode is StopMode.DRAIN else not self.running
+
+    def offer(self, signals: Iterable[SignalRecord]) -> int:
+        """Pending signals as the store has them; those already here are passed over. How many were new.
+
+        They are kept in seq order, so one that became visible late takes its place among the unclaimed (SIG-3).
+        """
+        known = {signal.id for signal in self._pending} | self._handling.keys() | self.live.keys()
+        new = [signal for signal in signals if signal.id not in known]
+        if new:
+            late = bool(self._pending) and new[0].seq < self._pending[-1].seq
+            self._pending.extend(new)
+            if late:
+                self._pending = deque(sorted(self._pending, key=lambda signal: signal.seq))
+        return len(new)
+
+    # --- the step ---------------------------------------------------------------------------------------------
+
+    def step(self, inbox: Inbox, now: float) -> Step:
+        """Apply what was found together (LCK-5); ``now`` is wall-clock seconds, written down and never compared."""
+        step = Step(now=now)
+        for run_id, outcome in sorted(inbox.ends, key=lambda end: self.runs[end[0]].run.position):
+            self._end(step, self.runs[run_id], outcome)
+        for signal_id, error in sorted(inbox.posts, key=lambda post: self.live[post[0]].record.seq):
+            self._post_over(step, self.live[signal_id], error)
+        for handled in inbox.handled:
+            self._handled(step, handled)
+        if inbox.unhandled is not None:
+            self._pending.extendleft(s for s in reversed(inbox.unhandled) if s.id not in self._doomed)
+            for left in inbox.unhandled:
+                if left.id in self._doomed:
+                    self._fail_pending(step, left)
+            self._handling.clear()
+            self._doomed.clear()
+        for cancel in inbox.cancels:
+            self._cancel(step, cancel)
+        self._start(step)
+        if inbox.stop is not None:
+            self._stop(step, inbox.stop)
+        self._claim(step)
+        return step
+
+    # --- ends and posts -----------------------------------------------------------------------------------------
+
+    def _end(self, step: Step, live: LiveRun, outcome: RunOutcome) -> None:
+        run, signal = live.run, live.signal
+        started = live.state is RunState.RUNNING
+        prompt = context = None
+        if run.tag is not None:
+            # TAG-4: the tag goes with the run, in all that is kept of it. It was checked, so it is text.
+            outcome = attrs.evolve(
+                outcome,
+                error=erase(outcome.error, run.tag) if outcome.error else outcome.error,
+                text=erase(outcome.text, run.tag) if outcome.text else outcome.text,
+            )
+            prompt = erase(run.prompt, run.tag)
+            if run.context is not None:
+                context = json_values.encode(self.tags.mask_json(run.context), what="context")
+            self.tags.release(run.tag, run.id)
+            self.tags.forget(run.tag)
+        live.state, live.ended_at, live.outcome = outcome.state, step.now, outcome
+        del self.runs[run.id]
+        signal.open -= 1
+        if started:
+            self.running -= 1
+            self._permit(self.table.end(run.id, hold=signal.holds))
+        elif run.id in self.table:
+            self._ready_ids.discard(run.id)
+            self._permit(self.table.withdraw(run.id))
+        step.changes.append(
+            ch.EndRun(run.id, outcome.state, step.now, outcome.error, outcome.text, outcome.usage, prompt, context)
+        )
+        step.events.append(
+            events.RunEnded(
+                at=step.now,
+                run_id=run.id,
+                signal_id=run.signal_id,
+                session=run.session,
+                state=outcome.state,
+                error=outcome.error,
+                started=started,
+            )
+        )
+        if not signal.open:
+            self._runs_over(step, signal)
+
+    def _runs_over(self, step: Step, signal: LiveSignal) -> None:
+        """All runs of a signal have ended, or there were none: its post phase is due, or it settles (PST-1)."""
+        signal_id = signal.record.id
+        step.runs_over.append(signal_id)
+        if not signal.holds:
+            self._settle(step, signal, None)
+        elif self.stop_mode is StopMode.CANCEL:
+            self._interrupt(step, signal, "its post phase was not started before the worker stopped")
+        else:
+            signal.phase, signal.post_started_at = SignalPhase.POSTING, step.now
+            self.posting.add(signal_id)
+            step.changes.append(ch.StartPost(signal_id, step.now))
+            step.events.append(events.PostStarted(at=step.now, signal_id=signal_id))
+            step.posts.append((signal.record.signal, signal.outcome))
+
+    def _post_over(self, step: Step, signal: LiveSignal, error: str | None) -> None:
+        signal_id = signal.record.id
+        self.posting.discard(signal_id)
+        step.events.append(events.PostEnded(at=step.now, signal_id=signal_id, error=error))
+        self._settle(step, signal, error)
+        self._permit(self.table.release(signal_id))
+
+    def _settle(self, step: Step, signal: LiveSignal, post_error: str | None) -> None:
+        error = signal.error(post_error)
+        self._settle_as(step, signal.record, error)
+        del self.live[signal.record.id]
+
+    def _settle_as(self, step: Step, record: SignalRecord, error: str | None) -> None:
+        state = SignalState.DONE if error is None else SignalState.FAILED
+        step.changes.append(ch.SettleSignal(record.id, state, step.now, error))
+        step.events.append(
+            events.SignalSettled(at=step.now, signal_id=record.id, kind=record.kind, state=state, error=error)
+        )
+
+    def _interrupt(self, step: Step, signal: LiveSignal, what: str) -> None:
+        signal.interrupted = True
+        step.changes.append(ch.InterruptSignal(signal.record.id))
+        step.events.append(events.SignalInterrupted(at=step.now, signal_id=signal.record.id, what=what))
+
+    # --- handles --------------------------------------------------------------------------------------------------
+
+    def _handled(self, step: Step, handled: Handled) -> None:
+        record, error = handled.signal, handled.error
+        kind = self.kinds[record.kind]
+        if kind.repeatable:
+            # Only now: until its runs are stored with it, a crash leaves the signal pending (CLM-6).
+            self._claimed(step, record)
+        if record.id in self._doomed:
+            error = CANCELLED_BY_OPERATOR
+            self._doomed.discard(record.id)
+        self._handling.pop(record.id, None)
+        signal = LiveSignal(record, kind.holds, handle_error=error)
+        self.live[record.id] = signal
+        if error is not None:
+            step.changes.append(ch.QueueRuns(record.id, (), error, kind.holds))
+            step.events.append(events.HandleFailed(at=step.now, signal_id=record.id, error=error))
+        else:
+            made = [self._make_run(record, index, prompt, step.now) for index, prompt in enumerate(handled.prompts)]
+            step.changes.append(ch.QueueRuns(record.id, tuple(run for run, _ in made), None, kind.holds))
+            signal.open = len(made)
+            signal.runs = [LiveRun(run, signal) for run, _ in made]
+            for live, (_, fault) in zip(signal.runs, made, strict=True):
+                self._queue(step, live, fault)
+        if not signal.runs:
+            self._runs_over(step, signal)
+
+    def _queue(self, step: Step, live: LiveRun, fault: str | None) -> None:
+        run = live.run
+        self.runs[run.id] = live
+        step.events.append(
+            events.RunQueued(
+                at=step.now, run_id=run.id, signal_id=run.signal_id, session=run.session, resources=run.resources
+            )
+        )
+        if fault is not None:
+            self._end(step, live, RunOutcome.failed(fault))
+            return
+        if run.tag is not None:
+            self.tags.expect(run.tag)
+        self._permit(self.table.enqueue(run.id, run.signal_id, session=run.session, resources=run.resources))
+
+    def _permit(self, run_ids: Iterable[str]) -> None:
+        for run_id in run_ids:
+            self._ready_ids.add(run_id)
+            heapq.heappush(self._ready, (self.runs[run_id].run.position, run_id))
+
+    def _make_run(self, record: SignalRecord, index: int, prompt: Prompt, now: float) -> tuple[Run, str | None]:
+        """The row of a run, and why it fails at once: a bad tag (TAG-6) or a context no store can hold (REC-3)."""
+        self._position += 1
+        run_id = f"{record.id}-{index + 1}"
+        tag, context, fault = prompt.tag, prompt.context, None
+        try:
+            if tag is not None:
+                check_tag(tag)
+            if context is not None:
+                json_values.encode(context, what="context")
+        except (InvalidTag, InvalidValue) as error:
+            tag, context, fault = None, None, str(error)
+        run = Run(
+            id=run_id,
+            signal_id=record.id,
+            signal_seq=record.seq,
+            position=self._position,
+            index=index,
+            session=prompt.session if prompt.session is not None else f"run_{run_id}",
+            prompt=prompt.text,
+            resources=tuple(prompt.resources),
+            usage_limit=prompt.usage_limit,
+            context=context,
+            tag=tag,
+            time_limit=prompt.time_limit if prompt.time_limit is not None else self.time_limit,
+            queued_at=now,
+        )
+        return run, fault
+
+    # --- cancels ----------------------------------------------------------------------------------------------------
+
+    def _cancel(self, step: Step, cancel: Cancel) -> None:
+        target = cancel.target
+        if target in self.runs:
+            self._cancel_run(step, self.runs[target])
+        elif target in self.live:
+            for live in self.live[target].runs:
+                if live.run.id in self.runs:
+                    self._cancel_run(step, live)
+            if target in self.posting:
+                step.cancel_posts.append(target)
+        elif target in self._handling:
+            self._doomed.add(target)
+            step.cancel_handle = target
+        elif cancel.pending is not None:
+            self._pending = deque(signal for signal in self._pending if signal.id != target)
+            self._fail_pending(step, cancel.pending)
+        if cancel.request_id is not None:
+            step.changes.append(ch.FinishRequest(cancel.request_id))
+
+    def _cancel_run(self, step: Step, live: LiveRun) -> None:
+        if live.state is RunState.RUNNING:
+            step.cancel_runs.append(live.run.id)
+        else:
+            self._end(step, live, RunOutcome(state=RunState.CANCELLED, error=CANCELLED_BY_OPERATOR))
+
+    def _fail_pending(self, step: Step, record: SignalRecord) -> None:
+        self._claimed(step, record)
+        self._settle_as(step, record, f"{CANCELLED_BY_OPERATOR} before it was handled")
+
+    # --- starts, stop, claims ---------------------------------------------------------------------------------------
+
+    def _start(self, step: Step) -> None:
+        if self.stop_mode is not None and self.stop_mode is not StopMode.DRAIN:
+            return
+        while self._ready and (self.max_running is None or self.running < self.max_running):
+            _, run_id = heapq.heappop(self._ready)
+            if run_id not in self._ready_ids:
+                continue
+            live = self.runs[run_id]
+            run = live.run
+            if run.tag is not None and not self.tags.claim(run.tag, run_id):
+                # TAG-2: it never started, so it never held anything; the other run keeps its identity.
+                self._end(step, live, RunOutcome.failed("its tag is live on another run; make a new tag for each run"))
+                continue
+            self._ready_ids.discard(run_id)
+            live.state, live.started_at = RunState.RUNNING, step.now
+            self.running += 1
+            step.changes.append(ch.StartRun(run_id, step.now))
+            step.events.append(
+                events.RunStarted(at=step.now, run_id=run_id, signal_id=run.signal_id, session=run.session)
+            )
+            step.starts.append(live)
+
+    def _stop(self, step: Step, mode: StopMode) -> None:
+        if self.stop_mode is not None and mode <= self.stop_mode:
+            return
+        self.stop_mode = mode
+        self._pending.clear()
+        step.events.append(events.WorkerStopping(at=step.now, mode=mode.name.lower()))
+        if mode is StopMode.CANCEL:
+            running = (live for live in self.runs.values() if live.state is RunState.RUNNING)
+            step.cancel_runs.extend(live.run.id for live in running)
+            step.cancel_handle = next(iter(self._handling), None)
+
+    def _claim(self, step: Step) -> None:
+        if self.stop_mode is not None or self._handling:
+            return
+        while self._pending and (self.claim_ahead is None or self.waiting <= self.claim_ahead):
+            record = self._pending.popleft()
+            kind = self.kinds.get(record.kind)
+            if kind is None:
+                self._claimed(step, record)
+                names = ", ".join(repr(name) for name in sorted(self.kinds)) or "none"
+                self._settle_as(
+                    step, record, f"no handler for the kind {record.kind!r}; there are handlers for: {names}"
+                )
+                continue
+            batch = [record]
+            if not kind.repeatable:
+                self._claimed(step, record)
+            else:
+                while self._pending and len(batch) < BATCH:
+                    following = self.kinds.get(self._pending[0].kind)
+                    if following is None or not following.repeatable:
+                        break
+                    batch.append(self._pending.popleft())
+            self._handling = {signal.id: signal for signal in batch}
+            step.handle = tuple(batch)
+            return
+
+    def _claimed(self, step: Step, record: SignalRecord) -> None:
+        step.changes.append(ch.ClaimSignal(record.id, step.now))
+        step.events.append(events.SignalClaimed(at=step.now, signal_id=record.id, kind=record.kind))
+
+    # --- recovery ---------------------------------------------------------------------------------------------------
+
+    def recover(self, unfinished: Iterable[Unfinished], now: float) -> Step:
+        """Settle what an earlier worker left and rebuild the table (REC-2 to REC-5), before any other step.
+
+        A run that had started failed; one that had not takes its old place; what held locks for its post holds
+        them again until that post is over; a post that had started is not started again.
+        """
+        step = Step(now=now)
+        cut: list[LiveRun] = []
+        over: list[LiveSignal] = []
+        placed: list[LiveRun] = []
+        requeued = 0
+        for entry in unfinished:
+            record = entry.signal
+            kind = self.kinds.get(record.kind)
+            signal = LiveSignal(
+                record, kind is not None and kind.holds, handle_error=record.error, interrupted=record.interrupted
+            )
+            signal.runs = [_revived(run, signal) for run in entry.runs]
+            self.live[record.id] = signal
+            if kind is None:
+                step.events.append(events.HandlerGone(at=now, signal_id=record.id, kind=record.kind))
+            if record.phase is SignalPhase.POSTING:
+                self._interrupt(step, signal, "its post phase was cut off")
+                self._settle(step, signal, "it was cut off when the worker stopped, and is not started again")
+                continue
+            if record.phase is SignalPhase.HANDLING:
+                signal.handle_error = "handle was cut off when the worker stopped, and is not run again"
+                step.changes.append(ch.QueueRuns(record.id, (), signal.handle_error, signal.holds))
+                self._interrupt(step, signal, "its handle was cut off")
+            for live in signal.runs:
+                if live.outcome is None:
+                    signal.open += 1
+                    placed.append(live)
+                elif record.holds and signal.holds and live.started_at is not None:
+                    placed.append(live)
+            if not signal.open:
+                over.append(signal)
+        for live in sorted(placed, key=lambda live: live.run.position):
+            run = live.run
+            permitted = self.table.enqueue(run.id, run.signal_id, session=run.session, resources=run.resources)
+            if live.outcome is not None:
+                if permitted:
+                    self.table.end(run.id, hold=True)
+                else:
+                    self.table.withdraw(run.id)
+                continue
+            self.runs[run.id] = live
+            if run.tag is not None:
+                self.tags.expect(run.tag)
+            if live.state is RunState.RUNNING:
+                self.running += 1
+                cut.append(live)
+            else:
+                requeued += 1
+                self._permit(permitted)
+        for live in cut:
+            if not live.signal.interrupted:
+                self._interrupt(step, live.signal, "a run that had started was cut off")
+            self._end(step, live, RunOutcome.failed("the worker stopped while it ran; it is not run again"))
+        for signal in over:
+            self._runs_over(step, signal)
+        self._start(step)
+        step.events.append(
+            events.WorkerRecovered(at=now, runs_failed=len(cut), runs_requeued=requeued, signals=len(self.live))
+        )
+        return step
+
+
+def _revived(run: Run, signal: LiveSignal) -> LiveRun:
+    live = LiveRun(run, signal, state=run.state, started_at=run.started_at, ended_at=run.ended_at)
+    if run.ended_at is not None:
+        live.outcome = RunOutcome(state=run.state, error=run.error, text=run.text, usage=run.usage)
+    return live
