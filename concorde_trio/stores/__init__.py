@@ -1,0 +1,1 @@
+"""Where a queue lives: in memory, or in a SQLite file."""
