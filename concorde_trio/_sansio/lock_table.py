@@ -1,0 +1,348 @@
+"""Which waiting run may start, and why another may not: a function of enqueues, ends and releases alone (LCK-5).
+
+The law: each lock is a line of the unreleased runs that want it, in the order they were enqueued. A run is clear on
+a lock when nothing stands before it there but held runs of its own signal, and may start when it is clear on all of
+its locks (LCK-2, LCK-4). A run that is clear stays clear: new runs join at the tail, and what stands before it can
+only be held or leave.
+
+Two facts keep every operation at the cost of the run's own locks (LCK-6). Held runs stand at the head of a line and
+are all of one signal, since a run must be clear to start and must start to be held. And at most one run behind them
+is clear: the first that is not held, the line's *front*. So whatever leaves, only the fronts of its own lines are
+looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any, Generic, Literal, TypeVar
+
+import attrs
+
+from concorde_trio.errors import UnknownId, UsageError, WrongState
+
+RunT = TypeVar("RunT", bound=Hashable)
+SignalT = TypeVar("SignalT", bound=Hashable)
+
+
+@attrs.frozen(order=True)
+class Lock:
+    """The name of a lock: sessions and resources are separate name spaces (LCK-1)."""
+
+    space: Literal["session", "resource"]
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.space} {self.name}"
+
+
+@attrs.frozen
+class Missing(Generic[RunT]):
+    """One lock that a run misses: the nearest run before it there, and how many stand before it in all (LCK-7)."""
+
+    lock: Lock
+    blocker: RunT
+    position: int
+
+
+@attrs.frozen
+class Why(Generic[RunT]):
+    """Why a run may not start (LCK-7).
+
+    ``missing``: each lock it misses, its session first, then its resources in the order they were given; empty when
+    the run may start. ``root``: where the chain ends that goes from a run to the blocker of its first missing lock;
+    a run that may start or is held, and the run itself when it misses nothing.
+    """
+
+    missing: tuple[Missing[RunT], ...]
+    root: RunT
+
+
+@attrs.frozen
+class LockView(Generic[RunT]):
+    """One lock as it stands: who holds it, and who waits, both in enqueue order.
+
+    ``holders``: held runs, then the run that may start or has started. ``waiting``: the runs that may not start yet;
+    the first of them may wait for another lock only, and then there may be no holder.
+    """
+
+    lock: Lock
+    holders: tuple[RunT, ...]
+    waiting: tuple[RunT, ...]
+
+
+class _Line:
+    """The unreleased runs on one lock, linked head to tail; ``front`` is the first that is not held."""
+
+    __slots__ = ("front", "head", "lines", "name", "tail")
+
+    def __init__(self, lines: dict[str, _Line], name: str) -> None:
+        self.lines = lines  # the name space it stands in, which it leaves when it is empty
+        self.name = name
+        self.head: _Place | None = None
+        self.tail: _Place | None = None
+        self.front: _Place | None = None
+
+
+class _Place:
+    """Where one run stands in one line."""
+
+    __slots__ = ("after", "before", "clear", "entry", "line")
+
+    def __init__(self, entry: _Entry, line: _Line, before: _Place | None) -> None:
+        self.entry = entry
+        self.line = line
+        self.before = before
+        self.after: _Place | None = None
+        self.clear = False
+
+
+class _Entry:
+    """One run: its number in the order of enqueues, its places, and in how many of them it is not clear."""
+
+    __slots__ = ("held", "missing", "number", "places", "run", "signal")
+
+    def __init__(self, run: Any, signal: Any, number: int) -> None:
+        self.run = run
+        self.signal = signal
+        self.number = number
+        self.places: list[_Place] = []
+        self.missing = 0
+        self.held = False
+
+
+class LockTable(Generic[RunT, SignalT]):
+    """The unreleased runs of a queue and the order they wait in. No I/O, no clock, no randomness.
+
+    Runs and signals are any hashable ids. The order of the ``enqueue`` calls is the order of precedence; a caller
+    that holds (``end(hold=True)``) enqueues the runs of a signal next to each other, as LCK-2 orders them, or a run
+    could wait for one that waits for that run's own signal. Methods that change something give the runs that may
+    start because of it, each exactly once in its life, in enqueue order. Misuse is an UnknownId (no such run here)
+    or a WrongState, and changes nothing.
+    """
+
+    __slots__ = ("_enqueued", "_entries", "_held", "_resources", "_sessions", "_waiting")
+
+    def __init__(self) -> None:
+        self._entries: dict[RunT, _Entry] = {}
+        self._held: dict[SignalT, list[_Entry]] = {}
+        self._sessions: dict[str, _Line] = {}
+        self._resources: dict[str, _Line] = {}
+        self._enqueued = 0
+        self._waiting = 0
+
+    # --- what changes the table -----------------------------------------------------------------------------
+
+    def enqueue(self, run: RunT, signal: SignalT, *, session: str, resources: Iterable[str] = ()) -> tuple[RunT, ...]:
+        """``run`` takes its place behind all others: ``(run,)`` if it may start now, else ``()`` (LCK-2).
+
+        Its locks are its session and each distinct name in ``resources`` (LCK-1).
+        """
+        if run in self._entries:
+            raise WrongState(f"run {run!r} is in the lock table already; a run is enqueued once in its life")
+        if not isinstance(session, str):
+            raise UsageError(
+                f"session must be a name, not {session!r:.80}; a fresh session has a name of its own (LCK-1)"
+            )
+        if isinstance(resources, str):
+            raise UsageError(f"resources must be names, not one string: write [{resources!r:.80}]")
+        names = tuple(dict.fromkeys(resources)) if resources else ()
+        self._enqueued = number = self._enqueued + 1
+        self._entries[run] = entry = _Entry(run, signal, number)
+        _join(entry, self._sessions, session)
+        for name in names:
+            _join(entry, self._resources, name)
+        if entry.missing:
+            self._waiting += 1
+            return ()
+        return (run,)
+
+    def end(self, run: RunT, *, hold: bool = False) -> tuple[RunT, ...]:
+        """``run``, which was permitted to start, has ended: the runs that may start now.
+
+        With ``hold`` its locks stay held until ``release`` of its signal, except to runs of that signal (LCK-4);
+        without, they are free now.
+        """
+        entry = self._entry(run)
+        if entry.held or entry.missing:
+            raise WrongState(
+                f"run {run!r} cannot end: {'it has ended and is held' if entry.held else 'it may not start yet'}; "
+                f"{'release its signal' if entry.held else 'withdraw it'} instead"
+            )
+        if not hold:
+            del self._entries[run]
+            return self._leave(entry)
+        self._held.setdefault(entry.signal, []).append(entry)
+        entry.held = True
+        freed: list[_Entry] = []
+        for place in entry.places:
+            place.line.front = front = place.after
+            if front is not None:
+                _look_at(front, freed)
+        return self._permit(freed)
+
+    def release(self, signal: SignalT) -> tuple[RunT, ...]:
+        """All held runs of ``signal`` let go of their locks: the runs that may start now (``()`` if none is held)."""
+        freed: list[_Entry] = []
+        for entry in self._held.pop(signal, ()):
+            del self._entries[entry.run]
+            _unlink(entry, freed)
+        return self._permit(freed)
+
+    def withdraw(self, run: RunT) -> tuple[RunT, ...]:
+        """``run`` leaves without having ended (cancelled, refused), holding nothing: the runs that may start now."""
+        entry = self._entry(run)
+        if entry.held:
+            raise WrongState(f"run {run!r} has ended and is held; release its signal instead")
+        del self._entries[run]
+        if entry.missing:
+            self._waiting -= 1
+        return self._leave(entry)
+
+    # --- what only looks ------------------------------------------------------------------------------------
+
+    def why(self, run: RunT) -> Why[RunT]:
+        """What ``run`` waits for (LCK-7). Costs time in its position and in the length of the chain to the root."""
+        entry = root = self._entry(run)
+        missing = tuple(_missing(place) for place in entry.places if not place.clear)
+        while root.missing:
+            place = next(place for place in root.places if not place.clear)
+            assert place.before is not None
+            root = place.before.entry
+        return Why(missing=missing, root=root.run)
+
+    @property
+    def waiting(self) -> int:
+        """How many runs may not start yet."""
+        return self._waiting
+
+    def may_start(self, run: RunT) -> bool:
+        """Whether ``run`` may start, or has started, and has not ended."""
+        entry = self._entry(run)
+        return not entry.missing and not entry.held
+
+    def is_held(self, run: RunT) -> bool:
+        """Whether ``run`` has ended and holds its locks until its signal is released (LCK-4)."""
+        return self._entry(run).held
+
+    def locks(self) -> Iterator[LockView[RunT]]:
+        """Every lock that a run in the table has; sessions first, each space in the order the locks were first wanted.
+
+        The table must not change while this is iterated.
+        """
+        for name, line in self._sessions.items():
+            yield _view(Lock("session", name), line)
+        for name, line in self._resources.items():
+            yield _view(Lock("resource", name), line)
+
+    def __contains__(self, run: object) -> bool:
+        return run in self._entries
+
+    def __len__(self) -> int:
+        """How many runs are in the table: waiting, permitted or held."""
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[RunT]:
+        """The runs in the table, in enqueue order."""
+        return iter(self._entries)
+
+    # --- inside ---------------------------------------------------------------------------------------------
+
+    def _entry(self, run: RunT) -> _Entry:
+        try:
+            return self._entries[run]
+        except KeyError:
+            raise UnknownId(f"run {run!r} is not in the lock table: never enqueued, or released already") from None
+
+    def _leave(self, entry: _Entry) -> tuple[RunT, ...]:
+        freed: list[_Entry] = []
+        _unlink(entry, freed)
+        return self._permit(freed) if freed else ()
+
+    def _permit(self, freed: list[_Entry]) -> tuple[RunT, ...]:
+        self._waiting -= len(freed)
+        if len(freed) > 1:
+            freed.sort(key=_number)
+        return tuple([entry.run for entry in freed])
+
+
+def _number(entry: _Entry) -> int:
+    return entry.number
+
+
+def _join(entry: _Entry, lines: dict[str, _Line], name: str) -> None:
+    """Put ``entry`` at the tail of the line of that name."""
+    line = lines.get(name)
+    if line is None:
+        lines[name] = line = _Line(lines, name)
+    before = line.tail
+    place = _Place(entry, line, before)
+    line.tail = place
+    entry.places.append(place)
+    if before is None:
+        line.head = line.front = place
+        place.clear = True
+        return
+    before.after = place
+    if line.front is None:
+        line.front = place
+        if before.entry.signal == entry.signal:
+            place.clear = True
+            return
+    entry.missing += 1
+
+
+def _look_at(front: _Place, freed: list[_Entry]) -> None:
+    """``front`` may have become clear: what stands before a front is held."""
+    if not front.clear and (front.before is None or front.before.entry.signal == front.entry.signal):
+        front.clear = True
+        entry = front.entry
+        entry.missing -= 1
+        if not entry.missing:
+            freed.append(entry)
+
+
+def _unlink(entry: _Entry, freed: list[_Entry]) -> None:
+    """Take ``entry`` out of all its lines; runs that miss nothing any more are added to ``freed``."""
+    for place in entry.places:
+        line, before, after = place.line, place.before, place.after
+        if before is None:
+            line.head = after
+        else:
+            before.after = after
+        if after is None:
+            line.tail = before
+        else:
+            after.before = before
+        if line.front is place:
+            line.front = after
+        if line.head is None:
+            del line.lines[line.name]
+        elif line.front is not None:
+            _look_at(line.front, freed)
+    entry.places.clear()  # breaks the cycle entry - place, so that no garbage collector has to
+
+
+def _missing(place: _Place) -> Missing[Any]:
+    """What stands before ``place``; the nearest does block it, for else the place would be clear."""
+    before = place.before
+    assert before is not None
+    blocker = before.entry.run
+    position = 0
+    while before is not None:
+        position += 1
+        before = before.before
+    return Missing(lock=_lock(place.line, place), blocker=blocker, position=position)
+
+
+def _lock(line: _Line, place: _Place) -> Lock:
+    return Lock("session" if place is place.entry.places[0] else "resource", line.name)
+
+
+def _view(lock: Lock, line: _Line) -> LockView[RunT]:
+    holders: list[Any] = []
+    waiting: list[Any] = []
+    place = line.head
+    while place is not None:
+        (waiting if place.entry.missing else holders).append(place.entry.run)
+        place = place.after
+    return LockView(lock=lock, holders=tuple(holders), waiting=tuple(waiting))
