@@ -1,0 +1,78 @@
+"""MODULE:GATEWAY to the object of that name, from the current folder as Python itself would import it.
+
+The law: what is wrong with the name is one sentence; what the user's module raised is the user's traceback, shown
+from their first line on.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from types import ModuleType
+from typing import Any
+
+import click
+
+from concorde_trio.cli.show import visible
+
+PARAM = "'MODULE:GATEWAY'"
+
+
+def load_object(target: str) -> Any:
+    """The object that ``module.path:name.path`` names. UsageError for a wrong name, Failed for a module that raises."""
+    module_name, colon, name = target.partition(":")
+    parts = module_name.split(".")
+    if module_name.endswith(".py") or "/" in module_name:
+        stem = module_name.removesuffix(".py").strip("./").replace("/", ".")
+        raise _wrong(f"name the module, not its file: {visible(stem)}:{visible(name) or 'gateway'}.")
+    if not colon or not name or not all(part.isidentifier() for part in (*parts, *name.split("."))):
+        raise _wrong(f"expected MODULE:GATEWAY, for instance household:gateway, not {visible(target)!r}.")
+    module = _import(module_name)
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise _wrong(f"module {module_name} has no {name!r}.{_gateways(module)}")
+        found = getattr(found, part)
+    return found
+
+
+def _import(name: str) -> ModuleType:
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+            raise _wrong(f"there is no module {error.name!r}, neither in {visible(folder)} nor installed.") from None
+        _show_theirs(error)
+        raise click.ClickException(f"module {name} could not be imported: {error}") from None
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
+        _show_theirs(error)
+        what = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+        raise click.ClickException(f"module {name} could not be imported: {what}") from None
+
+
+def _show_theirs(error: BaseException) -> None:
+    """Their traceback on stderr, without our frames and the import system's."""
+    frame = error.__traceback__
+    while frame is not None and _not_theirs(frame.tb_frame.f_code.co_filename):
+        frame = frame.tb_next
+    traceback.print_exception(type(error), error, frame)
+
+
+def _not_theirs(filename: str) -> bool:
+    return filename == __file__ or filename.startswith("<frozen importlib") or filename == importlib.__file__
+
+
+def _gateways(module: ModuleType) -> str:
+    names = [name for name, value in vars(module).items() if type(value).__name__ == "Gateway" and name[0] != "_"]
+    return f" It has {' and '.join(names)}." if names else ""
+
+
+def _wrong(message: str) -> click.UsageError:
+    return click.BadParameter(message, param_hint=PARAM)

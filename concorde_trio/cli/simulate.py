@@ -1,0 +1,58 @@
+"""``simulate``: play a scenario file on a virtual clock, and print what happened as one JSON object."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from concorde_trio.cli.options import decode, json_option, parse_json, read_json
+from concorde_trio.cli.show import document, visible
+from concorde_trio.errors import InvalidScenario
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=click.Path(path_type=str))
+@click.option("--svg", metavar="OUT", type=click.Path(dir_okay=False, path_type=Path), help="Draw the timeline too.")
+@json_option
+def simulate(file: str, svg: Path | None, as_json: bool) -> None:
+    """Play a scenario on a virtual clock and print its result as JSON.
+
+    FILE is a JSON file, or - for stdin. No agent is started and nothing is
+    stored; the real worker and lock table run.
+
+    \b
+    Examples:
+      concorde-trio simulate philosophers.json
+      concorde-trio simulate philosophers.json --svg timeline.svg
+      jq .input case.json | concorde-trio simulate -
+    """
+    scenario = _read(file)
+    from concorde_trio import simulate as simulation
+
+    try:
+        result = simulation.simulate(scenario)
+    except InvalidScenario as error:
+        raise click.UsageError(f"{_shown(file)} is no scenario: {error}") from None
+    if svg is not None:
+        _write_drawing(svg, scenario, result)
+    document(result)
+
+
+def _read(file: str) -> Any:
+    if file == "-":
+        return read_json("-", "FILE")
+    try:
+        data = Path(file).read_bytes()
+    except FileNotFoundError:
+        raise click.UsageError(f"there is no file {_shown(file)}.") from None
+    except IsADirectoryError:
+        raise click.UsageError(f"{_shown(file)} is a folder; name a scenario file.") from None
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"cannot read {_shown(file)}: {getattr(error, 'strerror', error)}") from None
+    return parse_json(decode(data, _shown(file), "FILE"), _shown(file), "FILE")
+
+
+def _shown(file: str) -> str:
+    return "stdin" if file == "-" else visible(file)
