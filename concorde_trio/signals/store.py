@@ -108,6 +108,10 @@ class SignalStore(Protocol):
         """A transaction: commits on leaving, rolls back on an exception, ends by itself after ``time_limit``."""
         ...
 
+    def in_transaction(self) -> bool:
+        """True in a task that is inside an open transaction of this store: waiting for a signal there would deadlock."""
+        ...
+
     def on_change(self, wake: Callable[[], None]) -> AbstractAsyncContextManager[None]:
         """While entered, ``wake()`` is called in the Trio thread after every commit that added a signal or a request.
 
