@@ -159,6 +159,10 @@ class Dispatcher:
         """How many runs the signals being handled may make before the claim of the next must be decided anew."""
         return None if self.claim_ahead is None else self.claim_ahead - self.waiting
 
+    def is_doomed(self, signal_id: str) -> bool:
+        """Whether an operator cancelled this signal while it was waiting for its handle, or in it."""
+        return signal_id in self._doomed
+
     @property
     def finished(self) -> bool:
         """Whether a stop has nothing left to wait for (STP-1 to STP-3)."""
@@ -470,18 +474,12 @@ class Dispatcher:
         them again until that post is over; a post that had started is not started again.
         """
         step = Step(now=now)
-        cut: list[LiveRun] = []
         over: list[LiveSignal] = []
         placed: list[LiveRun] = []
-        requeued = 0
         for entry in unfinished:
             record = entry.signal
             kind = self.kinds.get(record.kind)
-            signal = LiveSignal(
-                record, kind is not None and kind.holds, handle_error=record.error, interrupted=record.interrupted
-            )
-            signal.runs = [_revived(run, signal) for run in entry.runs]
-            self.live[record.id] = signal
+            signal = self._revive(entry, holds=kind is not None and kind.holds)
             if kind is None:
                 step.events.append(events.HandlerGone(at=now, signal_id=record.id, kind=record.kind))
             if record.phase is SignalPhase.POSTING:
@@ -492,32 +490,11 @@ class Dispatcher:
                 signal.handle_error = "handle was cut off when the worker stopped, and is not run again"
                 step.changes.append(ch.QueueRuns(record.id, (), signal.handle_error, signal.holds))
                 self._interrupt(step, signal, "its handle was cut off")
-            for live in signal.runs:
-                if live.outcome is None:
-                    signal.open += 1
-                    placed.append(live)
-                elif record.holds and signal.holds and live.started_at is not None:
-                    placed.append(live)
+            placed += _unreleased(signal)
             if not signal.open:
                 over.append(signal)
-        for live in sorted(placed, key=lambda live: live.run.position):
-            run = live.run
-            permitted = self.table.enqueue(run.id, run.signal_id, session=run.session, resources=run.resources)
-            if live.outcome is not None:
-                if permitted:
-                    self.table.end(run.id, hold=True)
-                else:
-                    self.table.withdraw(run.id)
-                continue
-            self.runs[run.id] = live
-            if run.tag is not None:
-                self.tags.expect(run.tag)
-            if live.state is RunState.RUNNING:
-                self.running += 1
-                cut.append(live)
-            else:
-                requeued += 1
-                self._permit(permitted)
+        self._place(placed)
+        cut = [live for live in placed if live.state is RunState.RUNNING]
         for live in cut:
             if not live.signal.interrupted:
                 self._interrupt(step, live.signal, "a run that had started was cut off")
@@ -526,9 +503,49 @@ class Dispatcher:
             self._runs_over(step, signal)
         self._start(step)
         step.events.append(
-            events.WorkerRecovered(at=now, runs_failed=len(cut), runs_requeued=requeued, signals=len(self.live))
+            events.WorkerRecovered(at=now, runs_failed=len(cut), runs_requeued=len(self.runs), signals=len(self.live))
         )
         return step
+
+    def rebuild(self, unfinished: Iterable[Unfinished]) -> None:
+        """Take the rows as they stand and settle nothing: for looking at a queue from outside its worker."""
+        placed: list[LiveRun] = []
+        for entry in unfinished:
+            signal = self._revive(entry, holds=entry.signal.holds)
+            signal.phase = entry.signal.phase or SignalPhase.RUNNING
+            placed += _unreleased(signal)
+        self._place(placed)
+
+    def _revive(self, entry: Unfinished, *, holds: bool) -> LiveSignal:
+        record = entry.signal
+        signal = LiveSignal(record, holds, handle_error=record.error, interrupted=record.interrupted)
+        signal.runs = [_revived(run, signal) for run in entry.runs]
+        signal.open = sum(live.outcome is None for live in signal.runs)
+        self.live[record.id] = signal
+        return signal
+
+    def _place(self, placed: list[LiveRun]) -> None:
+        """Give each run its old place. One that has ended is held again for its signal's post (REC-3)."""
+        placed.sort(key=lambda live: live.run.position)
+        for live in placed:
+            run = live.run
+            permitted = self.table.enqueue(run.id, run.signal_id, session=run.session, resources=run.resources)
+            if live.outcome is not None:
+                self.table.end(run.id, hold=True)
+                continue
+            self.runs[run.id] = live
+            if run.tag is not None:
+                self.tags.expect(run.tag)
+            if live.state is RunState.RUNNING:
+                self.running += 1
+            else:
+                self._permit(permitted)
+
+
+def _unreleased(signal: LiveSignal) -> list[LiveRun]:
+    """The runs of a revived signal that belong in the table: those not ended, and those held for its post."""
+    held = signal.holds and signal.record.holds
+    return [live for live in signal.runs if live.outcome is None or (held and live.started_at is not None)]
 
 
 def _revived(run: Run, signal: LiveSignal) -> LiveRun:

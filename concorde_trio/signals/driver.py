@@ -1,0 +1,276 @@
+"""The one task that owns the cores: it takes what was found together, decides, commits, and only then acts.
+
+The law: other tasks only report to it, synchronously. Everything that a step changed is one ``store.apply``; events
+are published and tasks are started after it. So what people see is what is stored, and an order of ties is LCK-5's.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import traceback
+from collections.abc import Callable
+
+import trio
+
+from concorde_trio import events
+from concorde_trio._sansio.dispatch import CANCELLED_BY_OPERATOR, Cancel, Dispatcher, Handled, Inbox, Step, StopMode
+from concorde_trio._sansio.live import LiveRun
+from concorde_trio.records import PostOutcome, RunOutcome, RunState, Signal, SignalRecord, SignalState
+from concorde_trio.signals.event_bus import EventBus
+from concorde_trio.signals.handlers import Handlers
+from concorde_trio.signals.handling import HandlingTask
+from concorde_trio.signals.options import WorkerOptions
+from concorde_trio.signals.runtime import Runtime
+from concorde_trio.signals.signal_task import SignalTask, Stopper
+from concorde_trio.signals.store import SignalStore
+
+logger = logging.getLogger("concorde_trio.worker")
+
+LOW_WATER = 64
+READ_AHEAD = 256
+"""Pending signals are read this many at a time, when fewer than LOW_WATER are at hand."""
+
+LATE = 1.0
+"""A signal this many seconds old that only the sweep found was missed by its notification (SIG-6)."""
+
+
+class Driver:
+    """Drives a Dispatcher: tasks, rows and events out of its decisions."""
+
+    def __init__(
+        self,
+        core: Dispatcher,
+        store: SignalStore,
+        runtime: Runtime,
+        handlers: Handlers,
+        options: WorkerOptions,
+        bus: EventBus,
+    ) -> None:
+        self.core = core
+        self.stoppers: dict[str, Stopper] = {}
+        self._store = store
+        self._runtime = runtime
+        self._handlers = handlers
+        self._options = options
+        self._bus = bus
+        self._handling = HandlingTask(core, handlers, options, self)
+        self._tasks: dict[str, SignalTask] = {}
+        self._inbox = Inbox()
+        self._woken = trio.Event()
+        self._nursery: trio.Nursery | None = None
+        self._timers: list[tuple[float, int, str | None, Callable[[], None]]] = []
+        self._timer_count = 0
+        self._unread = True
+        self._unread_requests = True
+        self._sweeping = False
+        self._giving_up = False
+
+    # --- what other tasks report --------------------------------------------------------------------------------
+
+    def run_over(self, run_id: str, outcome: RunOutcome) -> None:
+        """A Runtime has returned: from this moment no request is attributed to its run (TAG-1)."""
+        tag = self.core.runs[run_id].run.tag
+        if tag is not None:
+            self.core.tags.release(tag, run_id)
+        del self.stoppers[run_id]
+        self._inbox.ends.append((run_id, outcome))
+        self._woken.set()
+
+    def post_over(self, signal_id: str, error: str | None) -> None:
+        """A post phase has returned or raised."""
+        del self._tasks[signal_id]
+        self._inbox.posts.append((signal_id, error))
+        self._woken.set()
+
+    def handled(self, handled: Handled) -> None:
+        """A handle has returned or failed."""
+        self._inbox.handled.append(handled)
+        self._woken.set()
+
+    def handling_over(self, left: list[SignalRecord]) -> None:
+        """The handling task can be given more."""
+        self._inbox.unhandled = left
+        self._woken.set()
+
+    def handle_blocked(self, event: events.HandleBlocked) -> None:
+        """A plain handler held up everything else."""
+        logger.warning(
+            "handle of signal %s (%s) blocked the event loop for %.3f s; make it async",
+            event.signal_id,
+            event.kind,
+            event.seconds,
+        )
+        self._bus.publish([event])
+
+    def changed(self) -> None:
+        """The store has something new: signals or requests."""
+        self._unread = self._unread_requests = True
+        self._woken.set()
+
+    def sweep(self) -> None:
+        """Look into the store, although nothing was heard of it (SIG-6)."""
+        self._sweeping = not self._unread
+        self.changed()
+
+    def stop(self, mode: StopMode) -> None:
+        """Stop, or stop more strictly (STP-4). Escalates by itself after drain_for and park_for."""
+        if self._inbox.stop is None or mode > self._inbox.stop:
+            self._inbox.stop = mode
+        self._woken.set()
+
+    def log_failure(self, what: str, error: BaseException) -> None:
+        """Somebody else's exception, with its traceback and without live tags (TAG-4)."""
+        text = "".join(traceback.format_exception(error))
+        logger.warning("%s raised:\n%s", what, self.core.tags.mask(text))
+
+    # --- the loop -------------------------------------------------------------------------------------------------
+
+    async def run(self, nursery: trio.Nursery, recovered: Callable[[], None]) -> None:
+        """Recover, tell ``recovered``, and work until a stop has nothing left to wait for.
+
+        ``nursery`` is for the tasks of signals; what is left in it then is the caller's to cancel.
+        """
+        self._nursery = nursery
+        nursery.start_soon(self._handling.run)
+        await self._finish(self.core.recover(await self._store.unfinished(), self._options.wall_clock()))
+        recovered()
+        while not (self.core.finished or self._giving_up):
+            await self._wait()
+            await self._options.settle()
+            if self._unread_requests:
+                await self._read_requests()
+            if self._unread and self.core.stop_mode is None and self.core.pending < LOW_WATER:
+                await self._read_pending()
+            inbox, self._inbox, self._woken = self._inbox, Inbox(), trio.Event()
+            self._fire_timers(inbox)
+            await self._finish(self.core.step(inbox, self._options.wall_clock()))
+
+    async def _wait(self) -> None:
+        if self._unread and self.core.stop_mode is None and self.core.pending < LOW_WATER:
+            return
+        if self._timers:
+            with trio.move_on_at(self._timers[0][0]):
+                await self._woken.wait()
+        else:
+            await self._woken.wait()
+
+    async def _read_requests(self) -> None:
+        self._unread_requests = False
+        for request in await self._store.requests():
+            pending = None
+            if request.target not in self.core.runs and request.target not in self.core.live:
+                found = await self._store.signal(request.target)
+                pending = found if found is not None and found.state is SignalState.PENDING else None
+            self._inbox.cancels.append(Cancel(request.target, request.id, pending))
+
+    async def _read_pending(self) -> None:
+        self._unread = False
+        limit = self.core.known + READ_AHEAD
+        found = await self._store.pending(limit)
+        new = self.core.offer(found)
+        self._unread = self._unread or len(found) == limit
+        if self._sweeping and new and self._options.wall_clock() - found[-1].emitted_at > LATE:
+            logger.warning("a sweep found %d signals that no notification had told of", new)
+            self._bus.publish([events.WakeMissed(at=self._options.wall_clock())])
+        self._sweeping = False
+
+    async def _finish(self, step: Step) -> None:
+        """Commit a step, tell of it, and do what it decided."""
+        if step.changes:
+            await self._store.apply(step.changes)
+        self._bus.publish(step.events)
+        for live in step.starts:
+            self._start(live)
+        posts = {signal.id: (signal, outcome) for signal, outcome in step.posts}
+        for signal_id in step.runs_over:
+            self._runs_over(signal_id, posts.get(signal_id))
+        for run_id in step.cancel_runs:
+            reason = CANCELLED_BY_OPERATOR if self.core.stop_mode is not StopMode.CANCEL else "the worker was stopped"
+            self._stop_run(run_id, reason, RunState.CANCELLED)
+        for signal_id in step.cancel_posts:
+            if signal_id in self._tasks:
+                self._tasks[signal_id].post_stopper.stop(CANCELLED_BY_OPERATOR)
+        if step.cancel_handle is not None:
+            stopped = self.core.stop_mode is StopMode.CANCEL
+            self._handling.cancel(step.cancel_handle, "the worker was stopped" if stopped else CANCELLED_BY_OPERATOR)
+        if step.handle:
+            self._handling.give(step.handle)
+        for event in step.events:
+            if isinstance(event, events.WorkerStopping):
+                self._escalate()
+
+    # --- doing what was decided -----------------------------------------------------------------------------------
+
+    def _start(self, live: LiveRun) -> None:
+        run = live.run
+        stopper = self.stoppers[run.id] = Stopper()
+        task = self._tasks.get(run.signal_id)
+        if task is None:
+            task = self._open_task(live.signal.record.id, live.signal.record.kind)
+        task.start(live, stopper)
+        if run.time_limit is not None:
+            limit, run_id = run.time_limit, run.id
+            self._at(trio.current_time() + limit, lambda: self._time_is_up(run_id, limit), run_id)
+
+    def _open_task(self, signal_id: str, kind: str) -> SignalTask:
+        assert self._nursery is not None
+        task = SignalTask(self._runtime, self._handlers.get(kind), self, self._options.post_time_limit)
+        self._tasks[signal_id] = task
+        self._nursery.start_soon(task.run)
+        return task
+
+    def _runs_over(self, signal_id: str, post: tuple[Signal, PostOutcome] | None) -> None:
+        task = self._tasks.get(signal_id)
+        if task is None and post is not None:
+            task = self._open_task(signal_id, post[0].kind)
+        if task is not None:
+            task.finish(post)
+            if post is None:
+                del self._tasks[signal_id]
+
+    def _stop_run(self, run_id: str, reason: str, state: RunState) -> None:
+        stopper = self.stoppers.get(run_id)
+        if stopper is None or not stopper.stop(reason, state):
+            return
+        signal_id = self.core.runs[run_id].run.signal_id
+        self._bus.publish(
+            [events.RunStopping(at=self._options.wall_clock(), run_id=run_id, signal_id=signal_id, reason=reason)]
+        )
+
+    # --- timers: one heap and one deadline, whatever the number of limits --------------------------------------------
+
+    def _at(self, when: float, call: Callable[[], None], run_id: str | None = None) -> None:
+        self._timer_count += 1
+        heapq.heappush(self._timers, (when, self._timer_count, run_id, call))
+        if len(self._timers) > 2 * len(self.stoppers) + LOW_WATER:
+            # Most belong to runs that ended long before their limit: what is kept grows with what runs.
+            self._timers = [timer for timer in self._timers if timer[2] is None or timer[2] in self.stoppers]
+            heapq.heapify(self._timers)
+
+    def _fire_timers(self, inbox: Inbox) -> None:
+        now = trio.current_time()
+        while self._timers and self._timers[0][0] <= now:
+            heapq.heappop(self._timers)[3]()
+        # A stop that a timer asked for belongs to what this step finds.
+        if self._inbox.stop is not None:
+            inbox.stop = max(inbox.stop or self._inbox.stop, self._inbox.stop)
+            self._inbox.stop = None
+
+    def _time_is_up(self, run_id: str, limit: float) -> None:
+        # RUN-6: a run whose end is already in the inbox has no stopper any more, so its outcome counts.
+        self._stop_run(run_id, f"it reached its time limit of {limit:g} s and was stopped", RunState.FAILED)
+
+    def _escalate(self) -> None:
+        mode, options, now = self.core.stop_mode, self._options, trio.current_time()
+        if mode is StopMode.DRAIN and options.drain_for is not None:
+            self._at(now + options.drain_for, lambda: self.stop(StopMode.PARK))
+        if mode is StopMode.PARK and options.park_for is not None:
+            self._at(now + options.park_for, lambda: self.stop(StopMode.CANCEL))
+        if mode is StopMode.CANCEL:
+            self._at(now + options.stop_grace, self._give_up)
+
+    def _give_up(self) -> None:
+        """STP-3: what has not ended by now is left to recovery."""
+        self._giving_up = True
+        logger.warning("stop_grace is over; what is still running is left to the next start")

@@ -1,0 +1,54 @@
+"""Events to whoever listens. A listener that does not keep up is cut off, never waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+import trio
+
+from concorde_trio.events import Event
+
+
+class EventBus:
+    """Publishes events, in order, to every subscriber."""
+
+    def __init__(self) -> None:
+        self._sends: dict[int, trio.MemorySendChannel[Event]] = {}
+        self._calls: list[Callable[[Event], None]] = []
+        self._next = 0
+
+    def publish(self, events: Iterable[Event]) -> None:
+        """Give out events; never waits. A subscriber whose buffer is full gets the end of its stream instead."""
+        for event in events:
+            for call in self._calls:
+                call(event)
+            for number, send in list(self._sends.items()):
+                try:
+                    send.send_nowait(event)
+                except (trio.WouldBlock, trio.BrokenResourceError):
+                    send.close()
+                    del self._sends[number]
+
+    def call(self, function: Callable[[Event], None]) -> None:
+        """Call ``function`` with every event from now on, in the worker's own task: it must be quick and not raise."""
+        self._calls.append(function)
+
+    @contextmanager
+    def subscribe(self, buffer: int = 1_000) -> Iterator[trio.MemoryReceiveChannel[Event]]:
+        """A channel of the events from now on. It ends when the worker does, or when ``buffer`` events wait in it."""
+        send, receive = trio.open_memory_channel[Event](buffer)
+        number, self._next = self._next, self._next + 1
+        self._sends[number] = send
+        try:
+            yield receive
+        finally:
+            self._sends.pop(number, None)
+            send.close()
+            receive.close()
+
+    def close(self) -> None:
+        """End every stream."""
+        for send in self._sends.values():
+            send.close()
+        self._sends.clear()

@@ -1,0 +1,66 @@
+"""What a worker can be told: every bound with its default, checked where it is written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import attrs
+import trio
+
+from concorde_trio.errors import UsageError
+
+
+def _count(minimum: int) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
+    def check(options: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= minimum):
+            return
+        raise UsageError(
+            f"{attribute.name} must be a whole number of at least {minimum}, or None for no bound, not {value!r:.80}"
+        )
+
+    return check
+
+
+def _seconds(options: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e9):
+        return
+    raise UsageError(f"{attribute.name} must be seconds above 0, or None for none, not {value!r:.80}")
+
+
+def _required_seconds(options: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if value is None:
+        raise UsageError(f"{attribute.name} must be seconds above 0, not None")
+    _seconds(options, attribute, value)
+
+
+@attrs.frozen(kw_only=True)
+class WorkerOptions:
+    """The bounds of a worker. Times are seconds on Trio's clock; None means no bound unless it says otherwise.
+
+    ``claim_ahead``: the next signal is claimed while at most this many runs wait (CLM-2).
+    ``max_running``: how many runs may run at once (LCK-3). ``time_limit``: of a run whose prompt has none (RUN-6).
+    ``handle_time_limit`` (CLM-5) and ``post_time_limit`` (PST-4): of one call.
+    ``stop_grace``: how long a cancelling stop waits for what it cancelled (STP-3). ``drain_for`` and ``park_for``: when
+    a drain becomes a park, and a park a cancel (STP-4). ``sweep``: how often the store is asked for signals that no
+    notification told of (SIG-6). ``prune_after``: the age at which settled signals are removed, every
+    ``prune_every`` (STP-5). ``wait_for_queue``: wait for another worker of this queue to end instead of raising (REC-1).
+    ``settle`` is awaited before the worker looks at what it found together (LCK-5); ``wall_clock`` gives seconds
+    since the epoch. Both are for simulation and tests.
+    """
+
+    claim_ahead: int | None = attrs.field(default=100_000, validator=_count(0))
+    max_running: int | None = attrs.field(default=None, validator=_count(1))
+    time_limit: float | None = attrs.field(default=None, validator=_seconds)
+    handle_time_limit: float | None = attrs.field(default=60.0, validator=_seconds)
+    post_time_limit: float | None = attrs.field(default=300.0, validator=_seconds)
+    stop_grace: float = attrs.field(default=10.0, validator=_required_seconds)
+    drain_for: float | None = attrs.field(default=None, validator=_seconds)
+    park_for: float | None = attrs.field(default=None, validator=_seconds)
+    sweep: float | None = attrs.field(default=5.0, validator=_seconds)
+    prune_after: float | None = attrs.field(default=None, validator=_seconds)
+    prune_every: float = attrs.field(default=3_600.0, validator=_required_seconds)
+    wait_for_queue: bool = False
+    settle: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+    wall_clock: Callable[[], float] = time.time

@@ -1,0 +1,141 @@
+"""One signal's nursery: its runs are the child tasks, and its post phase follows them (RUN-3, PST-1).
+
+The law: these tasks only report, synchronously; nothing is written from them, so that none of it can be half done
+when they are cancelled.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import attrs
+import trio
+
+from concorde_trio._sansio.live import LiveRun
+from concorde_trio.records import PostOutcome, RunOutcome, RunState, Signal
+from concorde_trio.signals.failures import describe
+from concorde_trio.signals.handlers import SignalHandler
+from concorde_trio.signals.runtime import Runtime
+
+
+class Reports(Protocol):
+    """Where the tasks of a signal report to: the driver."""
+
+    def run_over(self, run_id: str, outcome: RunOutcome) -> None:
+        """The Runtime has returned or raised, and everything of the run is over."""
+        ...
+
+    def post_over(self, signal_id: str, error: str | None) -> None:
+        """The post phase has returned, or raised ``error``."""
+        ...
+
+    def log_failure(self, what: str, error: BaseException) -> None:
+        """Keep the traceback of somebody else's exception for the people who can mend it."""
+        ...
+
+
+@attrs.define(eq=False)
+class Stopper:
+    """Ends one call: its scope, and once asked, why and when (on Trio's clock)."""
+
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    reason: str | None = None
+    state: RunState = RunState.CANCELLED
+    since: float = 0.0
+
+    def stop(self, reason: str, state: RunState = RunState.CANCELLED) -> bool:
+        """Ask the call to end; False when it was asked before. The first reason counts."""
+        if self.reason is not None:
+            return False
+        self.reason, self.state, self.since = reason, state, trio.current_time()
+        self.scope.cancel(reason=reason)
+        return True
+
+
+class SignalTask:
+    """The task of one signal. ``start`` and ``finish`` are called by the driver, once their marks are stored."""
+
+    def __init__(
+        self, runtime: Runtime, handler: SignalHandler | None, reports: Reports, post_time_limit: float | None
+    ) -> None:
+        self._runtime = runtime
+        self._handler = handler
+        self._reports = reports
+        self._post_time_limit = post_time_limit
+        self._nursery: trio.Nursery | None = None
+        self._early: list[tuple[LiveRun, Stopper]] = []
+        self._over = trio.Event()
+        self._post: tuple[Signal, PostOutcome] | None = None
+        self.post_stopper = Stopper()
+
+    def start(self, live: LiveRun, stopper: Stopper) -> None:
+        """A run may be executed now."""
+        if self._nursery is None:
+            self._early.append((live, stopper))
+        else:
+            self._nursery.start_soon(self._execute, live, stopper)
+
+    def finish(self, post: tuple[Signal, PostOutcome] | None) -> None:
+        """All runs have ended; ``post`` is what the post phase is to be called with, if it is to be called."""
+        self._post = post
+        self._over.set()
+
+    async def run(self) -> None:
+        """The signal's life from its first run to the end of its post phase."""
+        if self._early:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                for live, stopper in self._early:
+                    nursery.start_soon(self._execute, live, stopper)
+                self._early.clear()
+                await self._over.wait()
+        if self._post is not None:
+            await self._run_post(*self._post)
+
+    async def _execute(self, live: LiveRun, stopper: Stopper) -> None:
+        outcome: object = None
+        raised: Exception | None = None
+        try:
+            with stopper.scope:
+                outcome = await self._runtime.run(live.run.run_prompt)
+        except Exception as error:  # noqa: BLE001 - it fails this run or post alone (RUN-3)
+            raised = error
+            self._reports.log_failure(f"run {live.run.id}", error)
+        self._reports.run_over(live.run.id, _outcome(outcome, raised, stopper))
+
+    async def _run_post(self, signal: Signal, outcome: PostOutcome) -> None:
+        error: str | None = None
+        stopper, limit = self.post_stopper, self._post_time_limit
+        if limit is not None:
+            stopper.scope.deadline = trio.current_time() + limit
+        try:
+            with stopper.scope:
+                if self._handler is not None:
+                    await self._handler.run_post(signal, outcome)
+        except Exception as raised:  # noqa: BLE001 - it fails this run or post alone (RUN-3)
+            error = describe(raised)
+            self._reports.log_failure(f"post of signal {signal.id}", raised)
+        if stopper.scope.cancelled_caught:
+            error = stopper.reason or f"it took longer than post_time_limit, {limit:g} s"
+        self._reports.post_over(signal.id, error)
+
+
+def _outcome(returned: object, raised: Exception | None, stopper: Stopper) -> RunOutcome:
+    """RUN-5, RUN-6: what a run's end counts as. An outcome returned in the instant of the stop counts."""
+    valid = isinstance(returned, RunOutcome) and returned.state not in (RunState.PENDING, RunState.RUNNING)
+    if stopper.reason is None or (valid and trio.current_time() <= stopper.since):
+        if raised is not None:
+            return RunOutcome.failed(describe(raised))
+        if not isinstance(returned, RunOutcome) or not valid:
+            what = returned.state if isinstance(returned, RunOutcome) else type(returned).__name__
+            return RunOutcome.failed(
+                f"its runtime returned {what}, expected a RunOutcome: RunOutcome.ok(), .failed() or .limited()"
+            )
+        return returned
+    error = stopper.reason
+    if raised is not None:
+        error += f" (and while it was stopped: {describe(raised)})"
+    kept = returned if isinstance(returned, RunOutcome) else None
+    return RunOutcome(
+        state=stopper.state, error=error, text=kept.text if kept else None, usage=kept.usage if kept else None
+    )

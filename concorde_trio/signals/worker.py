@@ -1,0 +1,366 @@
+"""The signal worker's public door: emit, wait, cancel, retry, stop, and look at what runs and waits.
+
+One worker serves a queue at a time (REC-1). Everything that people do to a queue also works from other processes,
+because it is rows; what only this process knows (live tags, the lock table) is asked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import attrs
+import trio
+
+from concorde_trio import events
+from concorde_trio._sansio import json_values
+from concorde_trio._sansio.dispatch import Dispatcher, KindInfo, StopMode
+from concorde_trio.errors import InsideTransaction, UnknownId, UsageError, WrongState
+from concorde_trio.records import (
+    JSON,
+    NewSignal,
+    RequestKind,
+    RunInfo,
+    RunState,
+    SignalRecord,
+    SignalState,
+    check_name,
+)
+from concorde_trio.signals.driver import Driver
+from concorde_trio.signals.event_bus import EventBus
+from concorde_trio.signals.failures import describe
+from concorde_trio.signals.handlers import Handlers, as_handlers
+from concorde_trio.signals.options import WorkerOptions
+from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeContext
+from concorde_trio.signals.store import Pruned, SignalStore, Transaction
+from concorde_trio.signals.views import LockView, LockViews, WaitView
+
+SETTLED = (SignalState.DONE, SignalState.FAILED)
+
+
+class SignalWorker:
+    """Serves one queue. Made by ``open_worker`` or ``Gateway``.
+
+    ``status`` is starting, running, stopping or stopped; ``last_error`` says why it ended by itself, if it did.
+    """
+
+    def __init__(
+        self, store: SignalStore, runtime: Runtime, handlers: Handlers | dict[str, Any], options: WorkerOptions
+    ) -> None:
+        self.store = store
+        self.handlers = as_handlers(handlers)
+        self.options = options
+        self.status = "starting"
+        self.last_error: str | None = None
+        self.stopped = trio.Event()
+        self._runtime = runtime
+        self._bus = EventBus()
+        self._bus.call(self._note)
+        self._waiters: dict[str, list[trio.Event]] = {}
+        self._asked: StopMode | None = None
+        self._core: Dispatcher | None = None
+        self._driver: Driver | None = None
+        if not callable(getattr(runtime, "run", None)):
+            raise UsageError(
+                f"a runtime must have `async def run(self, prompt)`, {type(runtime).__name__} has none; "
+                "an async function becomes one by FunctionRuntime(function)"
+            )
+
+    # --- signals ------------------------------------------------------------------------------------------------
+
+    async def emit(
+        self, kind: str, payload: JSON = None, *, key: str | None = None, tx: Transaction | None = None
+    ) -> str:
+        """Record that something happened; its id, once it is committed (SIG-1), or at once with ``tx`` (SIG-2).
+
+        ``payload`` is any JSON value (SIG-5: InvalidValue names the place otherwise). With ``key``, a second emit of
+        the same kind and key gives the first one's id and stores nothing (SIG-7).
+        """
+        signal = new_signal(kind, payload, key=key, emitted_at=self.options.wall_clock())
+        return (await self.store.emit([signal], tx=tx))[0]
+
+    async def wait_settled(self, signal_id: str) -> SignalRecord:
+        """Wait until this signal is done or failed, and give its record. UnknownId if there is none.
+
+        Raises InsideTransaction where it would wait for ever, and WrongState when the worker stops before.
+        """
+        if self.store.in_transaction():
+            raise InsideTransaction(
+                "wait_settled inside a transaction waits for what the transaction keeps from happening; "
+                "leave the `async with` block first"
+            )
+        settled = trio.Event()
+        self._waiters.setdefault(signal_id, []).append(settled)
+        try:
+            while True:
+                record = await self._signal(signal_id)
+                if record.state in SETTLED:
+                    return record
+                if self.stopped.is_set():
+                    raise WrongState(f"the worker stopped while signal {signal_id} was {record.state}")
+                await settled.wait()
+        finally:
+            waiters = self._waiters[signal_id]
+            waiters.remove(settled)
+            if not waiters:
+                del self._waiters[signal_id]
+
+    async def retry(self, signal_id: str) -> str:
+        """Emit a settled signal's kind and payload again, at the tail, linked to it; the new id (PST-5)."""
+        record = await self._signal(signal_id)
+        if record.state not in SETTLED:
+            raise WrongState(
+                f"signal {signal_id} is {record.state}; only a signal that is done or failed can be retried, "
+                "so cancel it first or wait"
+            )
+        signal = new_signal(record.kind, record.payload, retry_of=record.id, emitted_at=self.options.wall_clock())
+        return (await self.store.emit([signal]))[0]
+
+    async def cancel_signal(self, signal_id: str) -> None:
+        """Ask for a pending or processing signal to be cancelled, with all its runs (RUN-6). WrongState if it settled."""
+        record = await self._signal(signal_id)
+        if record.state in SETTLED:
+            raise WrongState(f"signal {signal_id} is {record.state} already; there is nothing left to cancel")
+        await self.store.request(RequestKind.CANCEL_SIGNAL, signal_id)
+
+    async def cancel_run(self, run_id: str) -> None:
+        """Ask for a waiting or running run to be cancelled (RUN-6). WrongState if it has ended."""
+        run = await self.store.run(run_id)
+        if run is None:
+            raise UnknownId(f"there is no run {run_id!r:.80}")
+        if run.state not in (RunState.PENDING, RunState.RUNNING):
+            raise WrongState(f"run {run_id} is {run.state} already; there is nothing left to cancel")
+        await self.store.request(RequestKind.CANCEL_RUN, run_id)
+
+    async def prune(self, older_than: float) -> Pruned:
+        """Remove signals that settled more than ``older_than`` seconds ago, with their runs (STP-5)."""
+        if not 0 <= older_than < 1e12:
+            raise UsageError(f"older_than must be seconds of at least 0, not {older_than!r:.80}")
+        pruned = await self.store.prune(self.options.wall_clock() - older_than)
+        if pruned.signals:
+            now = self.options.wall_clock()
+            self._bus.publish([events.Pruned(at=now, signals=pruned.signals, runs=pruned.runs)])
+        return pruned
+
+    # --- looking ------------------------------------------------------------------------------------------------
+
+    @property
+    def stop_mode(self) -> str | None:
+        """drain, park or cancel, once a stop was asked for."""
+        return None if self._asked is None else self._asked.name.lower()
+
+    @property
+    def bus(self) -> EventBus:
+        """Every event, from now on."""
+        return self._bus
+
+    def attribute(self, values: Sequence[str]) -> RunInfo | None:
+        """The run a request came from, by the values of its ``concorde-run-tag`` headers (TAG-3)."""
+        if self._core is None:
+            return None
+        run_id = self._core.tags.lookup(values)
+        live = None if run_id is None else self._core.runs.get(run_id)
+        return None if live is None else live.info
+
+    def mask(self, text: str) -> str:
+        """``text`` with every tag that is live, or will be, masked (TAG-4)."""
+        return text if self._core is None else self._core.tags.mask(text)
+
+    def mask_json(self, value: JSON) -> JSON:
+        """The same in every string of a JSON value."""
+        return value if self._core is None else self._core.tags.mask_json(value)
+
+    def why(self, run_id: str) -> WaitView | None:
+        """Why a run waits (LCK-7); None when it is not in the lock table."""
+        return None if self._core is None else LockViews(self._core).why(run_id)
+
+    def locks(self) -> list[LockView]:
+        """Every lock that is held or waited for."""
+        return [] if self._core is None else LockViews(self._core).locks()
+
+    def stopping(self, run_id: str) -> float | None:
+        """Seconds since a running run was told to stop; None when it was not (RUN-6)."""
+        stopper = None if self._driver is None else self._driver.stoppers.get(run_id)
+        return None if stopper is None or stopper.reason is None else trio.current_time() - stopper.since
+
+    # --- life ---------------------------------------------------------------------------------------------------
+
+    def stop(self, mode: str = "drain") -> None:
+        """Ask to stop: drain, park or cancel (STP-1 to STP-3). A later call can only be stricter (STP-4)."""
+        try:
+            asked = StopMode[mode.upper()]
+        except (KeyError, AttributeError):
+            raise UsageError(f"a stop is 'drain', 'park' or 'cancel', not {mode!r:.80}") from None
+        if self._asked is not None and asked <= self._asked:
+            return
+        self._asked = asked
+        if self._driver is not None:
+            self._driver.stop(asked)
+
+    async def run(
+        self,
+        *,
+        agent_server_url: str | None = None,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Work until stopped. The store is open and owned by the caller; ``started`` means recovered.
+
+        A cancellation of this task is a cancelling stop (STP-4): runs are cancelled and written down, in stop_grace.
+        """
+        try:
+            async with trio.open_nursery() as watch:
+                watch.start_soon(self._cancel_with)
+                with trio.CancelScope(shield=True) as shield:
+                    await self._work(agent_server_url, task_status, shield)
+                watch.cancel_scope.cancel()
+        except BaseException as error:
+            if not isinstance(error, trio.Cancelled):
+                self.last_error = describe(error)
+            raise
+        finally:
+            self.status = "stopped"
+            self.stopped.set()
+            self._bus.publish([events.WorkerStopped(at=self.options.wall_clock())])
+            self._bus.close()
+            for waiters in self._waiters.values():
+                for waiter in waiters:
+                    waiter.set()
+
+    async def _cancel_with(self) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            self.stop("cancel")
+
+    async def _work(
+        self, agent_server_url: str | None, task_status: trio.TaskStatus[None], shield: trio.CancelScope
+    ) -> None:
+        options = self.options
+        self.handlers.freeze()
+        kinds = {
+            kind: KindInfo(holds=handler.post is not None, repeatable=handler.repeatable)
+            for kind, handler in self.handlers.items()
+        }
+        core = self._core = Dispatcher(
+            kinds,
+            claim_ahead=options.claim_ahead,
+            max_running=options.max_running,
+            position=await self.store.last_position(),
+            time_limit=options.time_limit,
+        )
+        driver = self._driver = Driver(core, self.store, self._runtime, self.handlers, options, self._bus)
+
+        def recovered() -> None:
+            self.status = "running" if self._asked is None else "stopping"
+            task_status.started()
+
+        async with AsyncExitStack() as stack:
+            if isinstance(self._runtime, OpenableRuntime):
+                context = RuntimeContext(
+                    queue=self.store.queue,
+                    agent_server_url=agent_server_url,
+                    programs_lock=self.store.programs_lock,
+                )
+                await stack.enter_async_context(self._runtime.open(context))
+            await stack.enter_async_context(self.store.on_change(driver.changed))
+            async with trio.open_nursery() as nursery:
+                if options.sweep is not None:
+                    nursery.start_soon(self._sweep, driver, options.sweep)
+                if options.prune_after is not None:
+                    nursery.start_soon(self._prune_regularly, options.prune_after)
+                if self._asked is not None:
+                    driver.stop(self._asked)
+                await driver.run(nursery, recovered)
+                # What closes from here on is bounded: a runtime that hangs on its way out must not hang the program.
+                shield.deadline = trio.current_time() + options.stop_grace
+                nursery.cancel_scope.cancel()
+
+    async def _sweep(self, driver: Driver, every: float) -> None:
+        while True:
+            await trio.sleep(every)
+            driver.sweep()
+
+    async def _prune_regularly(self, older_than: float) -> None:
+        while True:
+            await self.prune(older_than)
+            await trio.sleep(self.options.prune_every)
+
+    async def _signal(self, signal_id: str) -> SignalRecord:
+        record = await self.store.signal(signal_id)
+        if record is None:
+            raise UnknownId(f"there is no signal {signal_id!r:.80}")
+        return record
+
+    def _note(self, event: events.Event) -> None:
+        if isinstance(event, events.SignalSettled):
+            for waiter in self._waiters.get(event.signal_id, ()):
+                waiter.set()
+        elif isinstance(event, events.WorkerStopping):
+            self.status = "stopping"
+
+
+def new_signal(
+    kind: str, payload: JSON = None, *, key: str | None = None, retry_of: str | None = None, emitted_at: float
+) -> NewSignal:
+    """A checked signal with a new id: InvalidName for the kind or key, InvalidValue for the payload (SIG-5)."""
+    check_name(kind, "kind")
+    if key is not None:
+        check_name(key, "key")
+    text = json_values.encode(payload)
+    return NewSignal(id=uuid4().hex[:20], kind=kind, payload=text, emitted_at=emitted_at, key=key, retry_of=retry_of)
+
+
+@asynccontextmanager
+async def open_worker(
+    store: SignalStore, runtime: Runtime, handlers: Handlers | dict[str, Any], **options: Any
+) -> AsyncIterator[SignalWorker]:
+    """Serve a queue while the block runs, with no server: ``async with open_worker(store, runtime, handlers) as worker``.
+
+    ``handlers`` is a dict of kind to handler, or Handlers. ``options`` are those of WorkerOptions. Leaving the block
+    normally drains (STP-1); by an exception or a cancellation cancels (STP-3), and the exception goes on unwrapped.
+    Raises QueueTaken when another worker serves the queue (REC-1), StoreError when the database fails for good.
+    """
+    chosen = _options(options)
+    worker = SignalWorker(store, runtime, handlers, chosen)
+    raised: BaseException | None = None
+    try:
+        async with store.open(), store.own(wait=chosen.wait_for_queue), trio.open_nursery() as nursery:
+            await nursery.start(worker.run)
+            try:
+                yield worker
+            except trio.Cancelled:
+                worker.stop("cancel")
+                raise
+            except BaseException as error:  # noqa: BLE001 - raised again below
+                # Joined below, outside the nursery, so that the caller meets its own exception and no group.
+                raised = error
+                worker.stop("cancel")
+            else:
+                worker.stop("drain")
+    except BaseExceptionGroup as group:
+        alone = _alone(group)
+        if alone is None:
+            raise
+        raised = alone
+    if raised is not None:
+        raise raised
+
+
+def _options(given: dict[str, Any]) -> WorkerOptions:
+    known = {field.name for field in attrs.fields(WorkerOptions)}
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise UsageError(f"no such option: {', '.join(unknown)}; there are: {', '.join(sorted(known))}")
+    return WorkerOptions(**given)
+
+
+def _alone(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+    """The only exception in a group of groups, None if there are several."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        if len(error.exceptions) != 1:
+            return None
+        error = error.exceptions[0]
+    return error
