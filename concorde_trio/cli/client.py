@@ -113,8 +113,6 @@ def _document(status: int, text: bytes, url: str) -> Any:
         raise WrongState(reason)
     if status in (400, 413, 415, 422):
         raise UsageError(reason)
-    if status == 503:
-        raise WorkerGone(f"the worker at {url} takes nothing now: {reason}", unheard=True)
     raise click.ClickException(f"{url}: {reason}")
 
 

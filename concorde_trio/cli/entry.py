@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = _run(arguments)
         sys.stdout.flush()
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - this is where all of them end
         status = _status(error)
     return status
 

@@ -51,7 +51,7 @@ def _import(name: str) -> ModuleType:
         raise click.ClickException(f"module {name} could not be imported: {error}") from None
     except (KeyboardInterrupt, GeneratorExit):
         raise
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - a module may raise anything, SystemExit too
         _show_theirs(error)
         what = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
         raise click.ClickException(f"module {name} could not be imported: {what}") from None

@@ -41,8 +41,12 @@ def signal_document(record: SignalRecord, mask: Mask) -> Document:
     return found
 
 
-def run_document(run: Run, mask: Mask, waits: WaitView | None = None) -> Document:
-    """A run; ``waits_for`` says why it waits (LCK-7), null when it does not."""
+def run_document(run: Run, mask: Mask, waits: WaitView | None = None, *, stopping: float | None = None) -> Document:
+    """A run.
+
+    ``waits_for`` says why it waits (LCK-7), null when it does not; ``stopping`` how many seconds ago it was told to
+    stop, null when it was not (RUN-6).
+    """
     found: Document = mask(
         {
             "id": run.id,
@@ -52,6 +56,7 @@ def run_document(run: Run, mask: Mask, waits: WaitView | None = None) -> Documen
             "session": run.session,
             "resources": list(run.resources),
             "state": run.state.value,
+            "stopping": stopping,
             "prompt": run.prompt,
             "context": run.context,
             "usage_limit": run.usage_limit,

@@ -1,0 +1,234 @@
+"""``signals`` and ``runs``: a table of the newest, or one with everything that is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import click
+
+from concorde_trio.cli.options import json_option, limit_option, queue_options
+from concorde_trio.cli.queue import database_path
+from concorde_trio.cli.show import (
+    Cell,
+    at,
+    document,
+    fields,
+    first_line,
+    id_cell,
+    json_text,
+    lasting,
+    note,
+    say,
+    state_cell,
+    table,
+    visible_lines,
+)
+from concorde_trio.cli.sources import open_source
+from concorde_trio.cli.words import waits_in_short, why_in_words
+
+Document: TypeAlias = dict[str, Any]
+SIGNAL_STATES = ("pending", "processing", "done", "failed")
+RUN_STATES = ("pending", "running", "done", "failed", "limited", "cancelled")
+
+
+@click.command()
+@click.argument("signal_id", metavar="[ID]", required=False)
+@click.option("--kind", help="Only signals of this kind.")
+@click.option("--state", type=click.Choice(SIGNAL_STATES), help="Only signals in this state.")
+@limit_option
+@queue_options
+@json_option
+def signals(
+    signal_id: str | None,
+    kind: str | None,
+    state: str | None,
+    limit: int,
+    store: str | None,
+    direct: bool,
+    as_json: bool,
+) -> None:
+    """List signals, newest first, or show one with its runs.
+
+    \b
+    Examples:
+      concorde-trio signals
+      concorde-trio signals --kind message.received --state failed --limit 10
+      concorde-trio signals 3f1c0a9b7d5e4c2a8f60
+    """
+    if signal_id is not None:
+        _refuse_filters(kind=kind, state=state)
+    source = open_source(database_path(store), direct=direct)
+    if signal_id is not None:
+        found = source.signal(signal_id)
+        document(found) if as_json else show_signal(found)
+        return
+    page = source.signals(kind=kind, state=state, limit=limit)
+    if as_json:
+        document(page)
+        return
+    rows = [
+        (
+            id_cell(row["id"]),
+            row["kind"],
+            state_cell(row["state"]),
+            at(row["emitted_at"]),
+            _took(row["emitted_at"], row["settled_at"]),
+            first_line(row["error"]),
+        )
+        for row in page["signals"]
+    ]
+    _print(("ID", "KIND", "STATE", "EMITTED", "SETTLED IN", "ERROR"), rows, page, "signals")
+
+
+@click.command()
+@click.argument("run_id", metavar="[ID]", required=False)
+@click.option("--session", help="Only runs of this session.")
+@click.option("--resource", help="Only runs that need this resource.")
+@click.option("--state", type=click.Choice(RUN_STATES), help="Only runs in this state.")
+@limit_option
+@queue_options
+@json_option
+def runs(
+    run_id: str | None,
+    session: str | None,
+    resource: str | None,
+    state: str | None,
+    limit: int,
+    store: str | None,
+    direct: bool,
+    as_json: bool,
+) -> None:
+    """List runs, newest first, with who a waiting one waits for, or show one.
+
+    \b
+    Examples:
+      concorde-trio runs
+      concorde-trio runs --session user_ann --state pending
+      concorde-trio runs 3f1c0a9b7d5e4c2a8f60-0
+    """
+    if run_id is not None:
+        _refuse_filters(session=session, resource=resource, state=state)
+    source = open_source(database_path(store), direct=direct)
+    if run_id is not None:
+        found = source.run(run_id)
+        document(found) if as_json else show_run(found)
+        return
+    page = source.runs(session=session, resource=resource, state=state, limit=limit)
+    if as_json:
+        document(page)
+        return
+    _print(RUN_COLUMNS, [_run_row(row) for row in page["runs"]], page, "runs")
+
+
+RUN_COLUMNS = ("ID", "SESSION", "STATE", "WAITED", "RAN", "WAITS FOR, OR ERROR")
+
+
+def _run_row(run: Document) -> tuple[Cell | str, ...]:
+    waited_until = run["started_at"] if run["started_at"] is not None else run["ended_at"]
+    state = state_cell(run["state"]) if run.get("stopping") is None else Cell("stopping", "yellow", whole=True)
+    return (
+        id_cell(run["id"]),
+        run["session"],
+        state,
+        _took(run["queued_at"], waited_until),
+        _took(run["started_at"], run["ended_at"]),
+        waits_in_short(run) or first_line(run["error"]),
+    )
+
+
+def show_signal(signal: Document) -> None:
+    """Everything that is known of one signal."""
+    state = signal["state"] if signal["phase"] is None else f"{signal['state']} ({signal['phase']})"
+    fields(
+        [
+            ("signal", id_cell(signal["id"])),
+            ("kind", signal["kind"]),
+            ("state", Cell(state, state_cell(signal["state"]).style)),
+            ("key", signal["key"]),
+            ("retry of", signal["retry_of"]),
+            ("emitted", at(signal["emitted_at"])),
+            ("claimed", _maybe(signal["claimed_at"])),
+            ("settled", _maybe(signal["settled_at"])),
+            ("interrupted", "by a crash or a stop" if signal["interrupted"] else None),
+        ]
+    )
+    _block("error", signal["error"])
+    say()
+    say("payload")
+    say(_indented(json_text(signal["payload"])))
+    say()
+    if signal["runs"]:
+        table(RUN_COLUMNS, [_run_row(run) for run in signal["runs"]])
+    else:
+        say("no runs")
+
+
+def show_run(run: Document) -> None:
+    """Everything that is known of one run."""
+    usage = run["usage"]
+    fields(
+        [
+            ("run", id_cell(run["id"])),
+            ("signal", id_cell(run["signal_id"])),
+            ("session", run["session"]),
+            ("resources", ", ".join(run["resources"]) or None),
+            ("state", state_cell(run["state"])),
+            ("queued", at(run["queued_at"])),
+            ("started", _maybe(run["started_at"])),
+            ("ended", _maybe(run["ended_at"])),
+            ("time limit", None if run["time_limit"] is None else lasting(run["time_limit"])),
+            ("usage limit", None if run["usage_limit"] is None else f"{run['usage_limit']} tokens"),
+            ("usage", None if usage is None else _usage(usage)),
+        ]
+    )
+    if run["state"] in ("pending", "running"):
+        say()
+        for line in why_in_words(run):
+            say(visible_lines(line))
+    _block("error", run["error"])
+    _block("prompt", run["prompt"])
+    if run["context"] is not None:
+        say()
+        say("context")
+        say(_indented(json_text(run["context"])))
+    _block("answer", run["text"])
+
+
+def _print(columns: tuple[str, ...], rows: Sequence[Sequence[Cell | str]], page: Document, what: str) -> None:
+    if not rows:
+        note(f"no {what}")
+        return
+    table(columns, rows)
+    if page["next"] is not None:
+        note(f"the newest {len(rows)}; there are more, --limit shows up to 200")
+
+
+def _refuse_filters(**filters: str | None) -> None:
+    for name, value in filters.items():
+        if value is not None:
+            raise click.UsageError(f"--{name} filters a list; leave it out to show one by its id.")
+
+
+def _block(title: str, text: str | None) -> None:
+    if text is not None:
+        say()
+        say(title)
+        say(_indented(visible_lines(text)))
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.split("\n"))
+
+
+def _usage(usage: Document) -> str:
+    cost = "" if usage["cost"] is None else f", cost {usage['cost']:g}"
+    return f"{usage['input_tokens']} tokens in ({usage['cached_tokens']} cached), {usage['output_tokens']} out{cost}"
+
+
+def _maybe(moment: float | None) -> str | None:
+    return None if moment is None else at(moment)
+
+
+def _took(begin: float | None, end: float | None) -> str:
+    return "-" if begin is None or end is None else lasting(end - begin)

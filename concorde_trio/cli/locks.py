@@ -1,0 +1,80 @@
+"""``why`` and ``locks``: who waits for whom, and since when (LCK-7)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import click
+
+from concorde_trio.cli.options import json_option, queue_options
+from concorde_trio.cli.queue import database_path
+from concorde_trio.cli.show import Cell, at, document, note, say, table, visible
+from concorde_trio.cli.sources import is_served, open_source
+from concorde_trio.cli.words import why_in_words
+
+Document: TypeAlias = dict[str, Any]
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@queue_options
+@json_option
+def why(run_id: str, store: str | None, direct: bool, as_json: bool) -> None:
+    """Say why a run waits: for whom, on what, since when, and who is at the root.
+
+    \b
+    Examples:
+      concorde-trio why 3f1c0a9b7d5e4c2a8f60-0
+      concorde-trio why 3f1c0a9b7d5e4c2a8f60-0 --json
+    """
+    path = database_path(store)
+    run = open_source(path, direct=direct).run(run_id)
+    if as_json:
+        shown = ("id", "signal_id", "session", "resources", "state", "stopping", "queued_at", "started_at", "ended_at")
+        document({**{name: run[name] for name in shown}, "error": run["error"], "waits_for": run["waits_for"]})
+        return
+    for line in why_in_words(run):
+        say(visible(line))
+    if run["state"] in ("pending", "running"):
+        tell_if_unserved(path)
+
+
+@click.command()
+@queue_options
+@json_option
+def locks(store: str | None, direct: bool, as_json: bool) -> None:
+    """Show every session and resource that is held or waited for.
+
+    \b
+    Examples:
+      concorde-trio locks
+      concorde-trio locks --store office.db --json
+    """
+    path = database_path(store)
+    found = open_source(path, direct=direct).locks()
+    if as_json:
+        document(found)
+        return
+    if found["locks"]:
+        table(("LOCK", "NAME", "HELD BY", "SINCE", "WAITING, IN ORDER"), [_row(lock) for lock in found["locks"]])
+        tell_if_unserved(path)
+    else:
+        note("no locks are held")
+
+
+def _row(lock: Document) -> tuple[Cell | str, ...]:
+    holders = lock["holders"]
+    return (
+        lock["space"],
+        lock["name"],
+        Cell(", ".join(f"{run['run_id']} ({run['state']})" for run in holders) or "-", "bold", whole=True),
+        at(holders[0]["since"]) if holders else "-",
+        Cell(", ".join(run["run_id"] for run in lock["waiting"]) or "-", whole=True),
+    )
+
+
+def tell_if_unserved(path: Path) -> None:
+    """Say on stderr that what was shown is what the last worker left."""
+    if not is_served(path):
+        note("no worker serves this queue now: this is what the database says, and nothing moves")

@@ -1,0 +1,207 @@
+"""Where a command's answers come from: a running worker over HTTP, or the database itself. The same documents.
+
+The law: a command does not know which of the two it talks to. A worker that is not there after all (it is just
+stopping, its port is out of reach) is replaced by its database, but a change that it may have heard already is never
+made a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import click
+
+from concorde_trio.cli.client import Client, WorkerGone
+from concorde_trio.errors import UnknownId
+from concorde_trio.server.endpoint import read_endpoint
+
+Document: TypeAlias = dict[str, Any]
+T = TypeVar("T")
+
+
+class Source(Protocol):
+    """What commands ask of a queue. Documents are those of ``concorde_trio.signals.documents``.
+
+    Raises UnknownId, WrongState or another UsageError for what cannot be done, a StoreError when the database refuses.
+    """
+
+    def signals(self, *, kind: str | None, state: str | None, limit: int) -> Document:
+        """A page of signals, newest first."""
+        ...
+
+    def signal(self, signal_id: str) -> Document:
+        """A signal with its runs."""
+        ...
+
+    def runs(self, *, session: str | None, resource: str | None, state: str | None, limit: int) -> Document:
+        """A page of runs, newest first."""
+        ...
+
+    def run(self, run_id: str) -> Document:
+        """A run."""
+        ...
+
+    def locks(self) -> Document:
+        """The lock table."""
+        ...
+
+    def emit(self, kind: str, payload: Any, key: str | None) -> str:
+        """The id of the signal once it is committed."""
+        ...
+
+    def cancel_run(self, run_id: str) -> None:
+        """Ask for a run's end."""
+        ...
+
+    def cancel_signal(self, signal_id: str) -> None:
+        """Ask for a signal's end."""
+        ...
+
+    def retry(self, signal_id: str) -> str:
+        """The id of a new signal of the same kind and payload."""
+        ...
+
+
+class Served:
+    """A running worker, asked over HTTP."""
+
+    def __init__(self, client: Client) -> None:
+        """``client`` asks its gateway."""
+        self._client = client
+
+    def signals(self, *, kind: str | None, state: str | None, limit: int) -> Document:
+        """GET /signals."""
+        return _object(self._client.get("signals", query={"kind": kind, "state": state, "limit": limit}))
+
+    def signal(self, signal_id: str) -> Document:
+        """GET /signals/{id}."""
+        return _object(self._client.get("signals", signal_id))
+
+    def runs(self, *, session: str | None, resource: str | None, state: str | None, limit: int) -> Document:
+        """GET /runs."""
+        query = {"session": session, "resource": resource, "state": state, "limit": limit}
+        return _object(self._client.get("runs", query=query))
+
+    def run(self, run_id: str) -> Document:
+        """GET /runs/{id}."""
+        return _object(self._client.get("runs", run_id))
+
+    def locks(self) -> Document:
+        """GET /locks."""
+        return _object(self._client.get("locks"))
+
+    def emit(self, kind: str, payload: Any, key: str | None) -> str:
+        """POST /signals."""
+        headers = {} if key is None else {"idempotency-key": key}
+        return _id(self._client.post("signals", body={"kind": kind, "payload": payload}, headers=headers))
+
+    def cancel_run(self, run_id: str) -> None:
+        """POST /runs/{id}/cancel."""
+        self._client.post("runs", run_id, "cancel")
+
+    def cancel_signal(self, signal_id: str) -> None:
+        """POST /signals/{id}/cancel."""
+        self._client.post("signals", signal_id, "cancel")
+
+    def retry(self, signal_id: str) -> str:
+        """POST /signals/{id}/retry."""
+        return _id(self._client.post("signals", signal_id, "retry"))
+
+
+class Either:
+    """The first source while it answers, the second when it does not."""
+
+    def __init__(self, first: Source, second: Callable[[], Source]) -> None:
+        """``second`` makes the other source when it is needed."""
+        self._first = first
+        self._second = second
+
+    def _ask(self, question: Callable[[Source], T]) -> T:
+        try:
+            return question(self._first)
+        except WorkerGone as gone:
+            if not gone.unheard:
+                raise click.ClickException(
+                    f"{gone}; it may have taken the request or not, look at what `concorde-trio signals` says."
+                ) from None
+        return question(self._second())
+
+    def signals(self, *, kind: str | None, state: str | None, limit: int) -> Document:
+        """A page of signals, newest first."""
+        return self._ask(lambda source: source.signals(kind=kind, state=state, limit=limit))
+
+    def signal(self, signal_id: str) -> Document:
+        """A signal with its runs."""
+        return self._ask(lambda source: source.signal(signal_id))
+
+    def runs(self, *, session: str | None, resource: str | None, state: str | None, limit: int) -> Document:
+        """A page of runs, newest first."""
+        return self._ask(lambda source: source.runs(session=session, resource=resource, state=state, limit=limit))
+
+    def run(self, run_id: str) -> Document:
+        """A run."""
+        return self._ask(lambda source: source.run(run_id))
+
+    def locks(self) -> Document:
+        """The lock table."""
+        return self._ask(lambda source: source.locks())
+
+    def emit(self, kind: str, payload: Any, key: str | None) -> str:
+        """The id of the signal once it is committed."""
+        return self._ask(lambda source: source.emit(kind, payload, key))
+
+    def cancel_run(self, run_id: str) -> None:
+        """Ask for a run's end."""
+        self._ask(lambda source: source.cancel_run(run_id))
+
+    def cancel_signal(self, signal_id: str) -> None:
+        """Ask for a signal's end."""
+        self._ask(lambda source: source.cancel_signal(signal_id))
+
+    def retry(self, signal_id: str) -> str:
+        """The id of a new signal of the same kind and payload."""
+        return self._ask(lambda source: source.retry(signal_id))
+
+
+def open_source(path: Path, *, direct: bool) -> Source:
+    """The queue in this database: its running worker if there is one, unless ``direct``; else the database."""
+    endpoint = None if direct else read_endpoint(path)
+    if endpoint is None:
+        return _stored(path)
+    return Either(Served(Client(endpoint)), lambda: _stored(path))
+
+
+def is_served(path: Path) -> bool:
+    """Whether a gateway serves this database now."""
+    return read_endpoint(path) is not None
+
+
+def run_or_signal(source: Source, target: str) -> tuple[str, Document]:
+    """``("run", its document)`` or ``("signal", its document)``; UnknownId when neither has this id."""
+    for what, ask in (("run", source.run), ("signal", source.signal)):
+        try:
+            return what, ask(target)
+        except UnknownId:
+            continue
+    raise UnknownId(f"no run and no signal has the id {target}")
+
+
+def _stored(path: Path) -> Source:
+    from concorde_trio.cli.stored import Stored
+
+    return Stored(path)
+
+
+def _object(found: Any) -> Document:
+    if not isinstance(found, dict):
+        raise click.ClickException(f"the gateway answered with {type(found).__name__}, not a JSON object.")
+    return found
+
+
+def _id(found: Any) -> str:
+    signal_id = _object(found).get("id")
+    if not isinstance(signal_id, str):
+        raise click.ClickException("the gateway answered without the id of the signal.")
+    return signal_id

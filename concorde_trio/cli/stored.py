@@ -1,0 +1,146 @@
+"""A queue whose database is read directly, because no worker serves it (or ``--direct`` says so).
+
+The law: nothing here settles or starts anything. What is asked of a worker is left as a row, and the next one takes
+it up; who waits for whom comes from a lock table rebuilt from the rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import trio
+
+from concorde_trio._sansio.run_tags import RunTags
+from concorde_trio.cli.sources import Document
+from concorde_trio.errors import UnknownId
+from concorde_trio.records import JSON, Run, RunOutcome, RunPrompt, RunState, SignalState
+from concorde_trio.signals import documents
+from concorde_trio.signals.options import WorkerOptions
+from concorde_trio.signals.store import RunFilter, SignalFilter
+from concorde_trio.signals.views import LockViews, rebuilt_locks
+from concorde_trio.signals.worker import SignalWorker, new_signal
+from concorde_trio.stores.sqlite import SqliteStore
+
+T = TypeVar("T")
+ALL_RUNS = 100_000
+"""More runs than one signal can have."""
+
+
+class Stored:
+    """One database. It is opened for each question and closed after it."""
+
+    def __init__(self, path: Path) -> None:
+        """``path`` of the database; it is made when it is not there."""
+        self._path = path
+
+    def signals(self, *, kind: str | None, state: str | None, limit: int) -> Document:
+        """A page of signals, newest first."""
+        where = SignalFilter(kind=kind, state=None if state is None else SignalState(state), limit=limit)
+
+        async def ask(store: SqliteStore) -> Document:
+            return documents.signals_document(await store.signals(where), limit, await _mask(store))
+
+        return self._ask(ask)
+
+    def signal(self, signal_id: str) -> Document:
+        """A signal with its runs."""
+
+        async def ask(store: SqliteStore) -> Document:
+            record = await store.signal(signal_id)
+            if record is None:
+                raise UnknownId(f"there is no signal {signal_id!r:.80}")
+            runs = await store.runs(RunFilter(signal_id=signal_id, limit=ALL_RUNS))
+            mask = await _mask(store)
+            return documents.signal_with_runs(record, await _with_waits(store, runs, mask), mask)
+
+        return self._ask(ask)
+
+    def runs(self, *, session: str | None, resource: str | None, state: str | None, limit: int) -> Document:
+        """A page of runs, newest first."""
+        where = RunFilter(
+            session=session, resource=resource, state=None if state is None else RunState(state), limit=limit
+        )
+
+        async def ask(store: SqliteStore) -> Document:
+            runs = await store.runs(where)
+            return documents.runs_document(await _with_waits(store, runs, await _mask(store)), limit)
+
+        return self._ask(ask)
+
+    def run(self, run_id: str) -> Document:
+        """A run."""
+
+        async def ask(store: SqliteStore) -> Document:
+            run = await store.run(run_id)
+            if run is None:
+                raise UnknownId(f"there is no run {run_id!r:.80}")
+            return (await _with_waits(store, [run], await _mask(store)))[0]
+
+        return self._ask(ask)
+
+    def locks(self) -> Document:
+        """The lock table as the rows describe it."""
+
+        async def ask(store: SqliteStore) -> Document:
+            return documents.locks_document((await _views(store)).locks(), await _mask(store))
+
+        return self._ask(ask)
+
+    def emit(self, kind: str, payload: JSON, key: str | None) -> str:
+        """The id of the signal, once it is committed (SIG-8)."""
+        return SqliteStore(self._path).emit_sync([new_signal(kind, payload, key=key, emitted_at=time.time())])[0]
+
+    def cancel_run(self, run_id: str) -> None:
+        """Leave a request for the next worker (RUN-6)."""
+        self._ask(lambda store: _worker(store).cancel_run(run_id))
+
+    def cancel_signal(self, signal_id: str) -> None:
+        """Leave a request for the next worker (RUN-6)."""
+        self._ask(lambda store: _worker(store).cancel_signal(signal_id))
+
+    def retry(self, signal_id: str) -> str:
+        """The id of a new signal of the same kind and payload (PST-5)."""
+        return self._ask(lambda store: _worker(store).retry(signal_id))
+
+    def _ask(self, question: Callable[[SqliteStore], Awaitable[T]]) -> T:
+        async def main() -> T:
+            store = SqliteStore(self._path)
+            async with store.open():
+                return await question(store)
+
+        return trio.run(main)
+
+
+class _NoRuntime:
+    async def run(self, prompt: RunPrompt, /) -> RunOutcome:
+        raise AssertionError("a command runs nothing itself")
+
+
+def _worker(store: SqliteStore) -> SignalWorker:
+    """A worker that is never run, for what its door refuses and how."""
+    return SignalWorker(store, _NoRuntime(), {}, WorkerOptions())
+
+
+async def _mask(store: SqliteStore) -> Callable[[Any], Any]:
+    tags: RunTags[str] = RunTags()
+    for tag in await store.tags():
+        tags.expect(tag)
+    return tags.mask_json
+
+
+async def _views(store: SqliteStore) -> LockViews:
+    return rebuilt_locks(await store.unfinished())
+
+
+async def _with_waits(store: SqliteStore, runs: list[Run], mask: Callable[[Any], Any]) -> list[Document]:
+    waiting = any(run.state is RunState.PENDING for run in runs)
+    views = await _views(store) if waiting else None
+    return [
+        documents.run_document(
+            run, mask, views.why(run.id) if views is not None and run.state is RunState.PENDING else None
+        )
+        for run in runs
+    ]

@@ -1,0 +1,70 @@
+"""Why a run waits, in words (LCK-7), out of the documents of ``concorde_trio.signals.views``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from concorde_trio.cli.show import at, first_line, lasting
+
+Document: TypeAlias = dict[str, Any]
+
+
+def waits_in_short(run: Document) -> str:
+    """Whom a waiting run waits for, for a table's cell; "" when it waits for nobody."""
+    waits = run.get("waits_for")
+    if not waits or not waits["edges"]:
+        return ""
+    first, *others = waits["edges"]
+    more = f" and {len(others)} more" if others else ""
+    return f"{first['blocker']['run_id']} on {lock_name(first)}{more}"
+
+
+def lock_name(lock: Document) -> str:
+    """``session "ann"``."""
+    return f'{lock["space"]} "{lock["name"]}"'
+
+
+def why_in_words(run: Document) -> Iterator[str]:
+    """The lines that say why a run waits, or why it does not."""
+    name = f"run {run['id']} of signal {run['signal_id']}"
+    state, waits = run["state"], run.get("waits_for")
+    if state == "running":
+        stopping = run.get("stopping")
+        told = "" if stopping is None else f", and was told to stop {lasting(stopping)} ago"
+        yield f"{name} is running since {_since(run['started_at'])}{told}."
+    elif state != "pending":
+        error = first_line(run.get("error"))
+        yield f"{name} is {state} since {_since(run['ended_at'])}{': ' + error if error else ''}."
+    elif not waits or not waits["edges"]:
+        yield f"{name} waits for no other run: it may start as soon as a worker has a place for it."
+    else:
+        yield f"{name} waits since {_since(waits['run']['since'])}:"
+        for edge in waits["edges"]:
+            blocker = edge["blocker"]
+            yield (
+                f"  waits for run {blocker['run_id']} of signal {blocker['signal_id']} on {lock_name(edge)} "
+                f"({standing(blocker)}, position {edge['position']})"
+            )
+        root = waits["root"]
+        yield f"  root: run {root['run_id']} of signal {root['signal_id']} ({standing(root)})"
+
+
+def standing(view: Document) -> str:
+    """What a run in the lock table does, and since when."""
+    since = _since(view["since"])
+    match view["state"]:
+        case "held":
+            what = "its signal's post phase" if view["posting"] else "the other runs of its signal"
+            return f"ended, and held for {what} since {since}"
+        case "ready":
+            return f"ready since {since}"
+        case state:
+            return f"{state} since {since}"
+
+
+def _since(moment: float | None) -> str:
+    if moment is None:
+        return "-"
+    return f"{at(moment)} ({lasting(time.time() - moment)})"
