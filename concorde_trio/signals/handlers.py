@@ -56,7 +56,7 @@ class SignalHandler:
 
     @is_async.default
     def _find_async(self) -> bool:
-        return _is_async(self.handle)
+        return is_async_function(self.handle)
 
     @property
     def name(self) -> str:
@@ -286,7 +286,8 @@ def _code(function: object) -> Any:
     return type(function).__call__ if callable(function) else function
 
 
-def _is_async(function: object) -> bool:
+def is_async_function(function: object) -> bool:
+    """Whether calling ``function`` (a function, a partial, a callable object) gives a coroutine and runs nothing."""
     return inspect.iscoroutinefunction(_code(function))
 
 
