@@ -135,6 +135,7 @@ class Dispatcher:
         self._ready_ids: set[str] = set()
         self._pending: deque[SignalRecord] = deque()
         self._handling: dict[str, SignalRecord] = {}
+        self._busy = False  # until the handling task says so, it is not free, even when all it was given is handled
         self._doomed: set[str] = set()
 
     # --- what the worker asks ---------------------------------------------------------------------------------
@@ -166,7 +167,7 @@ class Dispatcher:
     @property
     def finished(self) -> bool:
         """Whether a stop has nothing left to wait for (STP-1 to STP-3)."""
-        if self.stop_mode is None or self._handling or self.posting:
+        if self.stop_mode is None or self._busy or self.posting:
             return False
         return not self.live if self.stop_mode is StopMode.DRAIN else not self.running
 
@@ -202,6 +203,7 @@ class Dispatcher:
                     self._fail_pending(step, left)
             self._handling.clear()
             self._doomed.clear()
+            self._busy = False
         for cancel in inbox.cancels:
             self._cancel(step, cancel)
         self._start(step)
@@ -436,7 +438,7 @@ class Dispatcher:
             step.cancel_handle = next(iter(self._handling), None)
 
     def _claim(self, step: Step) -> None:
-        if self.stop_mode is not None or self._handling:
+        if self.stop_mode is not None or self._busy:
             return
         while self._pending and (self.claim_ahead is None or self.waiting <= self.claim_ahead):
             record = self._pending.popleft()
@@ -458,6 +460,7 @@ class Dispatcher:
                         break
                     batch.append(self._pending.popleft())
             self._handling = {signal.id: signal for signal in batch}
+            self._busy = True
             step.handle = tuple(batch)
             return
 
