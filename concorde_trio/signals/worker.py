@@ -30,7 +30,7 @@ from concorde_trio.records import (
 )
 from concorde_trio.signals.driver import Driver
 from concorde_trio.signals.event_bus import EventBus
-from concorde_trio.signals.failures import describe
+from concorde_trio.signals.failures import alone, describe
 from concorde_trio.signals.handlers import Handlers, as_handlers
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeContext
@@ -181,9 +181,11 @@ class SignalWorker:
         return [] if self._core is None else LockViews(self._core).locks()
 
     def stopping(self, run_id: str) -> float | None:
-        """Seconds since a running run was told to stop; None when it was not (RUN-6)."""
+        """Since when (wall-clock seconds) a running run is being stopped; None when it is not (RUN-6)."""
         stopper = None if self._driver is None else self._driver.stoppers.get(run_id)
-        return None if stopper is None or stopper.reason is None else trio.current_time() - stopper.since
+        if stopper is None or stopper.reason is None:
+            return None
+        return self.options.wall_clock() - (trio.current_time() - stopper.since)
 
     # --- life ---------------------------------------------------------------------------------------------------
 
@@ -322,7 +324,7 @@ async def open_worker(
     normally drains (STP-1); by an exception or a cancellation cancels (STP-3), and the exception goes on unwrapped.
     Raises QueueTaken when another worker serves the queue (REC-1), StoreError when the database fails for good.
     """
-    chosen = _options(options)
+    chosen = worker_options(options)
     worker = SignalWorker(store, runtime, handlers, chosen)
     raised: BaseException | None = None
     try:
@@ -340,27 +342,17 @@ async def open_worker(
             else:
                 worker.stop("drain")
     except BaseExceptionGroup as group:
-        alone = _alone(group)
-        if alone is None:
+        single = alone(group)
+        if single is None:
             raise
-        raised = alone
+        raised = single
     if raised is not None:
         raise raised
 
 
-def _options(given: dict[str, Any]) -> WorkerOptions:
+def worker_options(given: dict[str, Any]) -> WorkerOptions:
     known = {field.name for field in attrs.fields(WorkerOptions)}
     unknown = sorted(set(given) - known)
     if unknown:
         raise UsageError(f"no such option: {', '.join(unknown)}; there are: {', '.join(sorted(known))}")
     return WorkerOptions(**given)
-
-
-def _alone(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
-    """The only exception in a group of groups, None if there are several."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        if len(error.exceptions) != 1:
-            return None
-        error = error.exceptions[0]
-    return error
