@@ -51,7 +51,7 @@ def retry(signal_id: str, store: str | None, direct: bool, as_json: bool) -> Non
     \b
     Examples:
       concorde-trio retry 3f1c0a9b7d5e4c2a8f60
-      concorde-trio signals --state failed --json | jq -r '.signals[].id' | xargs -n1 concorde-trio retry
+      concorde-trio retry 3f1c0a9b7d5e4c2a8f60 --json
     """
     new = open_source(database_path(store), direct=direct).retry(signal_id)
     if as_json:

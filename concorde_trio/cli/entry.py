@@ -43,8 +43,8 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def _status(error: BaseException) -> int:
     """Say what ``error`` means and give the exit status for it; what is no failure of a command travels on."""
-    leaves = tuple(_leaves(error))
-    for leaf in leaves:
+    found = tuple(leaves(error))
+    for leaf in found:
         if isinstance(leaf, KeyboardInterrupt | click.Abort):
             return INTERRUPTED
         if isinstance(leaf, SystemExit):
@@ -53,10 +53,10 @@ def _status(error: BaseException) -> int:
         import traceback
 
         traceback.print_exception(error)
-    if any(isinstance(leaf, BrokenPipeError) for leaf in leaves):
+    if any(isinstance(leaf, BrokenPipeError) for leaf in found):
         _drop_output()
         return PIPE_CLOSED
-    return _explain(leaves[0])
+    return _explain(found[0])
 
 
 def _explain(error: BaseException) -> int:
@@ -91,10 +91,11 @@ def _complain(message: str, status: int) -> int:
     return status
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The exceptions in a group of groups, or the one that is no group."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
-            yield from _leaves(inner)
+            yield from leaves(inner)
     else:
         yield error
 

@@ -26,14 +26,14 @@ def load_object(target: str) -> Any:
     parts = module_name.split(".")
     if module_name.endswith(".py") or "/" in module_name:
         stem = module_name.removesuffix(".py").strip("./").replace("/", ".")
-        raise _wrong(f"name the module, not its file: {visible(stem)}:{visible(name) or 'gateway'}.")
+        raise wrong_target(f"name the module, not its file: {visible(stem)}:{visible(name) or 'gateway'}.")
     if not colon or not name or not all(part.isidentifier() for part in (*parts, *name.split("."))):
-        raise _wrong(f"expected MODULE:GATEWAY, for instance household:gateway, not {visible(target)!r}.")
+        raise wrong_target(f"expected MODULE:GATEWAY, for instance household:gateway, not {visible(target)!r}.")
     module = _import(module_name)
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):
-            raise _wrong(f"module {module_name} has no {name!r}.{_gateways(module)}")
+            raise wrong_target(f"module {module_name} has no {name!r}.{_gateways(module)}")
         found = getattr(found, part)
     return found
 
@@ -46,7 +46,7 @@ def _import(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
-            raise _wrong(f"there is no module {error.name!r}, neither in {visible(folder)} nor installed.") from None
+            raise wrong_target(f"there is no module {error.name!r}, neither in {visible(folder)} nor installed.") from None
         _show_theirs(error)
         raise click.ClickException(f"module {name} could not be imported: {error}") from None
     except (KeyboardInterrupt, GeneratorExit):
@@ -74,5 +74,6 @@ def _gateways(module: ModuleType) -> str:
     return f" It has {' and '.join(names)}." if names else ""
 
 
-def _wrong(message: str) -> click.UsageError:
+def wrong_target(message: str) -> click.UsageError:
+    """A UsageError about the argument MODULE:GATEWAY."""
     return click.BadParameter(message, param_hint=PARAM)

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -20,7 +20,13 @@ LIMIT = 200
 """The most rows a listing gives, the same as the agent server's (SRV-2)."""
 
 
-class Duration(click.ParamType):
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[float]
+else:
+    _ParamType = click.ParamType
+
+
+class Duration(_ParamType):
     """``30d``, ``12h``, ``45m``, ``90s``, or several together (``1h30m``): seconds. A number needs its unit."""
 
     name = "duration"

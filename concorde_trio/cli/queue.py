@@ -25,7 +25,7 @@ def database_path(store: str | None, *, create: bool = False) -> Path:
                 f"no queue: there is no {DEFAULT} in this folder; name one with --store PATH or CONCORDE_STORE."
             )
     else:
-        path = Path(_strip_scheme(store))
+        path = Path(_strip_scheme(store)).expanduser()
     shown = visible(str(path))
     if path.is_dir():
         raise click.UsageError(f"{shown} is a folder; name the database file in it.")

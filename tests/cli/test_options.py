@@ -16,7 +16,9 @@ def test_a_duration_is_a_number_with_its_unit(text: str, seconds: float) -> None
     assert Duration().convert(text, None, None) == seconds
 
 
-@pytest.mark.parametrize("text", ["30", "", "d", "-1d", "1 d", "1y", "1d ", "٣d", "1e3s", "inf", "9" * 40 + "d", "\x1b"])
+@pytest.mark.parametrize(
+    "text", ["30", "", "d", "-1d", "1 d", "1y", "1d ", "٣d", "1e3s", "inf", "9" * 40 + "d", "\x1b"]
+)
 def test_a_duration_without_a_unit_or_sense_is_refused_with_examples(text: str) -> None:
     """STP-5: thirty of what?"""
     with pytest.raises(click.BadParameter, match="such as 30d") as caught:

@@ -1,0 +1,119 @@
+"""``serve``: run somebody's Gateway in the foreground until told to stop."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import traceback
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+import trio
+
+from concorde_trio.cli.entry import leaves
+from concorde_trio.cli.loading import load_object, wrong_target
+from concorde_trio.cli.options import Duration, json_option
+from concorde_trio.cli.show import document, say, visible
+from concorde_trio.errors import ConcordeError
+
+if TYPE_CHECKING:
+    from concorde_trio.gateway import Gateway
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+@click.command()
+@click.argument("target", metavar="MODULE:GATEWAY")
+@click.option("--host", help="Listen here instead of where the Gateway says.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port; 0 is any free one.")
+@click.option("--drain-for", type=Duration(), help="After so long, a drain becomes a park: 10m.")
+@click.option("--park-for", type=Duration(), help="After so long, a park becomes a cancel: 30s.")
+@click.option(
+    "--log-level",
+    type=click.Choice(LOG_LEVELS, case_sensitive=False),
+    default="info",
+    show_default=True,
+    help="What is logged on stderr.",
+)
+@json_option
+def serve(
+    target: str,
+    host: str | None,
+    port: int | None,
+    drain_for: float | None,
+    park_for: float | None,
+    log_level: str,
+    as_json: bool,
+) -> None:
+    """Serve a queue: import MODULE from the current folder and run its GATEWAY.
+
+    The first Ctrl-C or SIGTERM drains (claimed runs end, nothing new is
+    claimed), a second parks (waiting runs stay stored), a third cancels.
+
+    \b
+    Examples:
+      concorde-trio serve household:gateway
+      concorde-trio serve household:gateway --port 8080 --drain-for 10m --park-for 30s
+    """
+    gateway = load_gateway(target)
+    _override(gateway, host, port, drain_for, park_for)
+    logging.basicConfig(
+        level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    try:
+        trio.run(_run, gateway, target, as_json)
+    except Exception as error:
+        if all(isinstance(leaf, ConcordeError | OSError) for leaf in leaves(error)):
+            raise
+        # A runtime that cannot be opened, a hook of the app: theirs, so they need to see where.
+        traceback.print_exception(error)
+        cause = next(leaves(error))
+        raise click.ClickException(f"{target} stopped: {type(cause).__name__}: {cause}") from None
+
+
+async def _run(gateway: Gateway, target: str, as_json: bool) -> None:
+    async with trio.open_nursery() as nursery:
+        url: str = await nursery.start(gateway.run)
+        if as_json:
+            document({"url": url, "link": gateway.link, "pid": os.getpid()})
+        else:
+            say(f"{target} serves at {url} (Ctrl-C to stop)\n{gateway.link}")
+        # Whoever reads this waits for it, and nothing else may come for hours.
+        sys.stdout.flush()
+
+
+def _override(
+    gateway: Gateway, host: str | None, port: int | None, drain_for: float | None, park_for: float | None
+) -> None:
+    if host is not None:
+        known = gateway.access.hosts
+        if known is not None and host.strip("[]").lower() not in {name.strip("[]") for name in known}:
+            # The tokens and the names that the server answers to were chosen for the address in the module.
+            raise click.BadParameter(
+                f"this Gateway answers on {', '.join(sorted(known))}; to listen elsewhere, make it with host=, "
+                "operator_token= and agent_token=.",
+                param_hint="'--host'",
+            )
+        gateway.host = host
+    if port is not None:
+        gateway.port = port
+    options = gateway.worker.options
+    gateway.worker.options = attrs.evolve(
+        options,
+        drain_for=options.drain_for if drain_for is None else drain_for,
+        park_for=options.park_for if park_for is None else park_for,
+    )
+
+
+def load_gateway(target: str) -> Gateway:
+    """The Gateway that ``target`` names; UsageError when it is something else."""
+    found = load_object(target)
+    from concorde_trio.gateway import Gateway
+
+    if isinstance(found, type) and issubclass(found, Gateway):
+        raise wrong_target(f"{visible(target)} is the class, not a Gateway; make one: gateway = {found.__name__}(...).")
+    if not isinstance(found, Gateway):
+        raise wrong_target(f"{visible(target)} is a {type(found).__name__}, not a Gateway.")
+    return found

@@ -1,0 +1,86 @@
+"""A queue with something in every state, written through the store's own door, as a worker would have left it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import trio
+from concorde_trio.stores.sqlite import SqliteStore
+
+from concorde_trio._sansio.changes import (
+    Change,
+    ClaimSignal,
+    EndRun,
+    InterruptSignal,
+    QueueRuns,
+    SettleSignal,
+    StartPost,
+    StartRun,
+)
+from concorde_trio.records import NewSignal, Run, RunState, SignalState, Usage
+
+TAG = "tag-of-ann-0123456789"
+HOSTILE = "\x1b[31m[red]\u202eend\x9b0m\r\nsecond line"
+"""Text that would act on a terminal, if it were let."""
+BEGAN = 1_700_000_000.0
+
+
+def run(signal: int, index: int, position: int, session: str, *resources: str, **fields: object) -> Run:
+    """A pending run of signal number ``signal``."""
+    return Run(
+        id=f"signal-{signal}-{index}",
+        signal_id=f"signal-{signal}",
+        signal_seq=signal,
+        position=position,
+        index=index,
+        session=session,
+        resources=tuple(resources),
+        prompt=f"do it as {TAG} {HOSTILE}",
+        queued_at=BEGAN + signal,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def write_household(path: Path) -> None:
+    """Signals 1 to 7 at ``path``.
+
+    1 failed, 2 done, 3 processing: run 0 runs in session ann with the budget and carries TAG, run 1 waits for it on the budget.
+    4 processing: waits for run 3-0 on ann and for 3-1 on the budget. 5 processing, posting: its ended run is held in
+    session bob, for which 6 waits. 7 pending.
+    """
+    payload = '{"text": "\\u001b[31m[red]\\u202eend", "user": "ann"}'
+    new = [
+        NewSignal(id=f"signal-{number}", kind=f"kind[red]{number}", payload=payload, emitted_at=BEGAN + number)
+        for number in range(1, 8)
+    ]
+    usage = Usage(input_tokens=10, output_tokens=5, cost=0.25)
+    changes: list[Change] = []
+    for number, runs in (
+        (1, (run(1, 0, 1, "[red]eve", context={"why": HOSTILE}),)),
+        (2, (run(2, 0, 2, "eve"),)),
+        (3, (run(3, 0, 3, "ann", "budget", tag=TAG), run(3, 1, 4, "cleo", "budget"))),
+        (4, (run(4, 0, 5, "ann", "budget"),)),
+        (5, (run(5, 0, 6, "bob"),)),
+        (6, (run(6, 0, 7, "bob"),)),
+    ):
+        changes.append(ClaimSignal(f"signal-{number}", BEGAN + number))
+        changes.append(QueueRuns(f"signal-{number}", runs, holds=number == 5))
+    for number in (1, 2, 3, 5):
+        changes.append(StartRun(f"signal-{number}-0", BEGAN + 10 + number))
+    changes += [
+        EndRun("signal-1-0", RunState.FAILED, BEGAN + 20, error=HOSTILE, text=HOSTILE, usage=usage),
+        InterruptSignal("signal-1"),
+        SettleSignal("signal-1", SignalState.FAILED, BEGAN + 21, error=HOSTILE),
+        EndRun("signal-2-0", RunState.DONE, BEGAN + 20, text="answer\nin two lines", usage=usage),
+        SettleSignal("signal-2", SignalState.DONE, BEGAN + 22),
+        EndRun("signal-5-0", RunState.DONE, BEGAN + 20),
+        StartPost("signal-5", BEGAN + 20),
+    ]
+
+    async def write() -> None:
+        store = SqliteStore(path)
+        async with store.open():
+            await store.emit(new)
+            await store.apply(changes)
+
+    trio.run(write)

@@ -1,0 +1,169 @@
+"""What a command makes of a gateway that answers badly, slowly, or not at all."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+import pytest
+
+from concorde_trio.cli import client as client_module
+from concorde_trio.cli.client import Client, WorkerGone
+from concorde_trio.cli.sources import Either, Served, Source
+from concorde_trio.errors import UnknownId, UsageError, WrongState
+from concorde_trio.server.endpoint import Endpoint
+
+TOKEN = "operator-token-0123456789"
+
+
+@contextmanager
+def _listening(answer: Callable[[bytes], bytes | None]) -> Iterator[tuple[Client, list[bytes]]]:
+    """A server of one connection after another that answers with what ``answer`` gives; None closes at once."""
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection:
+                    request = connection.recv(65536)
+                    heard.append(request)
+                    said = answer(request)
+                    if said is not None:
+                        connection.sendall(said)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield Client(_endpoint(listener.getsockname()[1])), heard
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def _endpoint(port: int) -> Endpoint:
+    return Endpoint(url=f"http://127.0.0.1:{port}", token=TOKEN, pid=1, started=0.0)
+
+
+def _http(status: int, body: object) -> bytes:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return b"HTTP/1.1 %d X\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s" % (status, len(data), data)
+
+
+def test_a_request_bears_the_token_and_encodes_what_it_names() -> None:
+    """SRV-6, CLM-7: names are used as written, so they are encoded."""
+    with _listening(lambda request: _http(200, {"id": "x"})) as (client, heard):
+        client.get("signals", "../ä?b#/c", query={"kind": "a&b=c", "state": None})
+        client.post("signals", body={"kind": "k", "payload": "ü"}, headers={"idempotency-key": "1"})
+    assert heard[0].startswith(b"GET /signals/..%2F%C3%A4%3Fb%23%2Fc?kind=a%26b%3Dc HTTP/1.1\r\n")
+    assert b"authorization: Bearer " + TOKEN.encode() in heard[0]
+    assert heard[1].startswith(b"POST /signals HTTP/1.1\r\n") and b"idempotency-key: 1\r\n" in heard[1]
+
+
+def test_a_proxy_in_the_environment_never_sees_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SRV-6: the operator's token goes to the gateway alone."""
+    with _listening(lambda request: _http(500, {})) as (proxy, at_proxy):
+        monkeypatch.setenv("http_proxy", proxy.endpoint.url)
+        monkeypatch.setenv("no_proxy", "")
+        with _listening(lambda request: _http(200, {})) as (client, _):
+            client.get("locks")
+    assert at_proxy == []
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (400, UsageError),
+        (404, UnknownId),
+        (409, WrongState),
+        (413, UsageError),
+        (401, click.ClickException),
+        (500, click.ClickException),
+        (503, click.ClickException),
+        (302, click.ClickException),
+    ],
+)
+def test_a_problem_document_becomes_the_error_it_is_about(status: int, expected: type[Exception]) -> None:
+    """SRV-5: a message a person can act on."""
+    problem = {"title": "No", "status": status, "detail": "do this instead"}
+    with (
+        _listening(lambda request: _http(status, problem)) as (client, _),
+        pytest.raises(expected, match="do this instead"),
+    ):
+        client.get("runs")
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"\xff", b"{", b""])
+def test_a_stranger_on_the_port_is_a_failure_and_no_traceback(body: bytes) -> None:
+    """SRV-5: what answers may be anything."""
+    for status in (200, 500):
+        with _listening(lambda request, status=status: _http(status, body)) as (client, _):  # type: ignore[misc]
+            with pytest.raises(click.ClickException) as caught:
+                Served(client).locks()
+            assert client.endpoint.url in caught.value.message or "gateway" in caught.value.message
+
+
+def test_a_worker_that_is_gone_is_replaced_by_its_database() -> None:
+    """REC-1: what was read from the file may be over by now."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    source = Either(Served(Client(_endpoint(port))), lambda: _Fixed())
+    assert source.locks() == {"locks": []}
+    assert source.emit("k", None, None) == "stored"
+
+
+def test_a_look_that_was_cut_off_is_made_again_and_a_change_is_not() -> None:
+    """SIG-1, SIG-7: a signal that was perhaps taken is not emitted twice."""
+    with _listening(lambda request: None) as (client, heard):
+        source = Either(Served(client), lambda: _Fixed())
+        assert source.locks() == {"locks": []}
+        with pytest.raises(click.ClickException, match="may have taken the request or not"):
+            source.emit("k", None, None)
+    assert len(heard) == 2
+
+
+def test_a_worker_that_does_not_answer_is_named_with_a_way_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SES-12a: somebody who looks why nothing moves must not be stopped by what does not move."""
+    monkeypatch.setattr(client_module, "PATIENCE", 0.05)
+    done = threading.Event()
+
+    def silent(request: bytes) -> None:
+        done.wait(10)
+
+    with _listening(silent) as (client, _):
+        with pytest.raises(click.ClickException, match=r"process 1\) has not answered .*--direct"):
+            client.get("locks")
+        done.set()
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1:1", "file:///etc/passwd", "127.0.0.1", "http://"])
+def test_an_endpoint_that_is_no_http_address_is_refused(url: str) -> None:
+    """SRV-6: the file is read from a folder that others may write."""
+    with pytest.raises(click.ClickException, match="http://HOST:PORT"):
+        Client(Endpoint(url=url, token="t", pid=1, started=0.0))
+
+
+def test_a_refused_connection_was_not_heard() -> None:
+    """SIG-1: it can be made in another way."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(WorkerGone) as caught:
+        Client(_endpoint(port)).post("signals", body={})
+    assert caught.value.unheard
+
+
+class _Fixed(Source):
+    """A source that always says the same."""
+
+    def locks(self) -> dict[str, object]:
+        return {"locks": []}
+
+    def emit(self, kind: str, payload: object, key: str | None) -> str:
+        return "stored"
