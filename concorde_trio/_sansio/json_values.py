@@ -11,6 +11,7 @@ asked quickly whether they are, and looked through for the place of a fault only
 from __future__ import annotations
 
 import json
+import re
 from typing import NoReturn
 
 from concorde_trio.errors import InvalidValue, StoreError
@@ -22,6 +23,7 @@ MAX_DIGITS = 4300
 """Python reads no longer integer unless told to."""
 
 _INTEGERS_END = 10**MAX_DIGITS
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _SCALARS = frozenset({str, bool, type(None), float})
 _write = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")).encode
 
@@ -35,21 +37,22 @@ def encode(value: JSON, *, what: str = "payload", max_bytes: int = MAX_BYTES) ->
     ``max_bytes``: the most that the text may have, in UTF-8.
     """
     if not _is_plain(value, max_bytes):
-        _look_through(value, what, max_bytes)
+        _look_through(value, what)
+        _refuse_size(what, f"more than {max_bytes:,} bytes", max_bytes)
     try:
         text = _write(value)
     except ValueError:  # NaN, infinity, or an integer longer than this interpreter was told to write
-        _look_through(value, what, max_bytes)
+        _look_through(value, what)
         raise InvalidValue(f"{what} cannot be written as JSON", place=what) from None
     if "\\u0000" in text:  # either NUL, or a backslash that somebody wrote before u0000
-        _look_through(value, what, max_bytes)
+        _look_through(value, what)
     if text.isascii():
         size = len(text)
     else:
         try:
             size = len(text.encode())
         except UnicodeEncodeError:
-            _look_through(value, what, max_bytes)
+            _look_through(value, what)
             raise
     if size > max_bytes:
         _refuse_size(what, f"{size:,} bytes", max_bytes)
@@ -72,9 +75,10 @@ _read = json.JSONDecoder(parse_constant=_not_json).decode
 
 
 def _is_plain(value: JSON, most: int) -> bool:
-    """Whether all types in ``value`` are right and it is not too deep; strings and floats are not looked into.
+    """Whether all types in ``value`` are right, it is not too deep, and no level of it has more than ``most`` items.
 
-    Level by level, so that what contains itself or one part very many times ends at a bound.
+    Strings and floats are not looked into. Level by level, so that what contains itself, or one part very many
+    times, ends at a bound.
     """
     level = [value]
     for depth in range(MAX_DEPTH + 1):
@@ -100,24 +104,20 @@ def _is_plain(value: JSON, most: int) -> bool:
     return False
 
 
-def _look_through(value: JSON, what: str, max_bytes: int) -> None:
+def _look_through(value: JSON, what: str) -> None:
     """Raise InvalidValue for the first fault of ``value`` in the order it is written; return if there is none."""
-    _Search(what, max_bytes).visit(value, what, ())
+    _Search(what).visit(value, what, ())
 
 
 class _Search:
-    __slots__ = ("left", "max_bytes", "what")
+    __slots__ = ("good", "what")
 
-    def __init__(self, what: str, max_bytes: int) -> None:
+    def __init__(self, what: str) -> None:
         self.what = what
-        self.max_bytes = max_bytes
-        self.left = max_bytes  # each item takes a byte at least
+        self.good: dict[int, int] = {}  # containers without fault, and how deep they stood then
 
     def visit(self, value: JSON, place: str, around: tuple[int, ...]) -> None:
         """``around``: the identities of the containers that ``value`` stands in."""
-        self.left -= 1
-        if self.left < 0:
-            _refuse_size(self.what, f"more than {self.max_bytes:,} bytes", self.max_bytes)
         kind = type(value)
         if kind is str:
             _check_text(value, place, f"{place} has")
@@ -126,14 +126,17 @@ class _Search:
                 raise InvalidValue(f"{place} contains itself, which JSON cannot hold", place=place)
             if len(around) == MAX_DEPTH:
                 raise InvalidValue(f"{self.what} is nested more than {MAX_DEPTH} deep; make it flatter", place=place)
-            around = (*around, id(value))
+            if self.good.get(id(value), -1) >= len(around):
+                return
+            inside = (*around, id(value))
             if kind is list:
                 for index, item in enumerate(value):
-                    self.visit(item, f"{place}[{index}]", around)
+                    self.visit(item, f"{place}[{index}]", inside)
             else:
                 for key, item in value.items():
                     _check_key(key, place)
-                    self.visit(item, _inside(place, key), around)
+                    self.visit(item, _inside(place, key), inside)
+            self.good[id(value)] = len(around)
         elif kind is int:
             if not -_INTEGERS_END < value < _INTEGERS_END:
                 raise InvalidValue(
@@ -156,20 +159,21 @@ def _check_key(key: object, place: str) -> None:
     elif isinstance(key, str):
         raise InvalidValue(f"{place} has a key that {_wrong_type(key)}", place=place)
     else:
-        shown = f"the key {key!r:.80}" if key is None or isinstance(key, int | float) else "a key"
+        plain = type(key) in (type(None), bool, float) or (type(key) is int and -(2**63) <= key < 2**63)
         raise InvalidValue(
-            f"{place} has {shown} of type {type(key).__name__}; a key must be a string, and would come back as one",
+            f"{place} has {f'the key {key!r}' if plain else 'a key'} of type {type(key).__name__}; a key must be a string, and would come back as one",
             place=place,
         )
 
 
 def _check_text(text: str, place: str, subject: str) -> None:
-    for at, character in enumerate(text):
-        if character == "\0" or "\ud800" <= character <= "\udfff":
-            name = "NUL" if character == "\0" else f"the lone surrogate U+{ord(character):04X}"
-            raise InvalidValue(
-                f"{subject} {name} at character {at}, which no store can hold; replace or encode it", place=place
-            )
+    if found := _UNSTORABLE.search(text):
+        character = found[0]
+        name = "NUL" if character == "\0" else f"the lone surrogate U+{ord(character):04X}"
+        raise InvalidValue(
+            f"{subject} {name} at character {found.start()}, which no store can hold; replace or encode it",
+            place=place,
+        )
 
 
 def _wrong_type(value: object) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
 
 import attrs
 
@@ -121,4 +122,9 @@ def _no_number(constant: str) -> None:
     return None
 
 
-_read = json.JSONDecoder(parse_constant=_no_number).decode
+def _finite(number: str) -> float | None:
+    value = float(number)
+    return value if math.isfinite(value) else None  # 1e400 reads as an infinity
+
+
+_read = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite).decode
