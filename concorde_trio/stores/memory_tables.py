@@ -7,7 +7,6 @@ statement for each kind of change; the conformance suite holds the two against e
 
 from __future__ import annotations
 
-import json
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -26,6 +25,8 @@ from concorde_trio._sansio.changes import (
     StartPost,
     StartRun,
 )
+from concorde_trio._sansio.json_values import decode, encode
+from concorde_trio._sansio.lifecycle import SIGNAL_SETTLED
 from concorde_trio.errors import StoreError
 from concorde_trio.records import (
     NewSignal,
@@ -39,9 +40,7 @@ from concorde_trio.records import (
     Unfinished,
 )
 from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter
-
-SETTLED = (SignalState.DONE, SignalState.FAILED)
-ENDED = (RunState.DONE, RunState.FAILED, RunState.LIMITED, RunState.CANCELLED)
+from concorde_trio.stores.change_checks import END_FROM, check_end, check_queue, check_settle
 
 
 class MemoryTables:
@@ -228,7 +227,7 @@ class MemoryTables:
         old = [
             record
             for record in self._signals.values()
-            if record.state in SETTLED and record.settled_at is not None and record.settled_at < before
+            if record.state in SIGNAL_SETTLED and record.settled_at is not None and record.settled_at < before
         ]
         runs = 0
         for record in old:
@@ -285,9 +284,10 @@ class _Staged:
                     error=error or None,
                     holds=holds,
                 )
+                self.last_position = check_queue(change, self.last_position)
                 self._queue(signal_id, runs)
             case StartRun(run_id, at):
-                self._run(run_id, change, (RunState.PENDING,), state=RunState.RUNNING, started_at=at)
+                self._run(run_id, change, frozenset({RunState.PENDING}), state=RunState.RUNNING, started_at=at)
             case EndRun():
                 self._end(change)
             case InterruptSignal(signal_id):
@@ -295,10 +295,7 @@ class _Staged:
             case StartPost(signal_id, _):
                 self._signal(signal_id, change, SignalState.PROCESSING, SignalPhase.RUNNING, phase=SignalPhase.POSTING)
             case SettleSignal(signal_id, state, at, error):
-                if state not in SETTLED or (state is SignalState.DONE) != (not error):
-                    raise StoreError(
-                        f"a signal is settled as done without error or as failed with one, not as {change}"
-                    )
+                check_settle(change)
                 self._signal(
                     signal_id,
                     change,
@@ -326,33 +323,20 @@ class _Staged:
 
     def _queue(self, signal_id: str, runs: tuple[Run, ...]) -> None:
         for run in runs:
-            if run.signal_id != signal_id or run.state is not RunState.PENDING:
-                raise StoreError(f"a run is queued as pending and by its own signal, {signal_id}, not as {run!r:.300}")
             if run.id in self._stored_runs or run.id in self.runs:
                 raise StoreError(f"a run with the id {run.id!r} is stored already; each run needs a new id")
-            if run.position <= self.last_position:
-                raise StoreError(
-                    f"run {run.id} has position {run.position}, but {self.last_position} was given out already; "
-                    "each run needs a higher one than all before it"
-                )
-            self.last_position = run.position
-            self.runs[run.id] = attrs.evolve(run, context=_context_text(run.context))
-        if len({run.index for run in runs}) != len(runs):
-            raise StoreError(f"two runs of signal {signal_id} have the same index: {[run.index for run in runs]}")
+            self.runs[run.id] = attrs.evolve(run, context=_context_text(run))
         self.queued[signal_id] = tuple(run.id for run in sorted(runs, key=lambda run: run.index))
 
     def _end(self, change: EndRun) -> None:
-        if change.state not in ENDED or (change.state is RunState.DONE) != (not change.error):
-            raise StoreError(
-                f"a run ends as done without error, or as failed, limited or cancelled with one, not as {change}"
-            )
+        check_end(change)
         fields: dict[str, Any] = {} if change.prompt is None else {"prompt": change.prompt}
         if change.context is not None:
             fields["context"] = change.context
         self._run(
             change.run_id,
             change,
-            (RunState.PENDING, RunState.RUNNING),
+            END_FROM[change.state],
             state=change.state,
             ended_at=change.at,
             error=change.error or None,
@@ -362,13 +346,13 @@ class _Staged:
             **fields,
         )
 
-    def _run(self, run_id: str, change: Change, states: tuple[RunState, ...], **fields: Any) -> None:
+    def _run(self, run_id: str, change: Change, states: frozenset[RunState], **fields: Any) -> None:
         run = self.runs.get(run_id) or self._stored_runs.get(run_id)
         if run is None:
             raise StoreError(f"there is no run {run_id!r}, so {type(change).__name__} cannot be written")
         if run.state not in states:
             raise StoreError(
-                f"{type(change).__name__} needs run {run_id} to be {' or '.join(states)}, but it is {run.state}"
+                f"{type(change).__name__} needs run {run_id} to be {' or '.join(sorted(states))}, but it is {run.state}"
             )
         self.runs[run_id] = attrs.evolve(run, **fields)
 
@@ -381,13 +365,13 @@ def _newest(ids: dict[int, str], before: int | None) -> Iterator[str]:
     return (ids[each] for each in reversed(ids) if before is None or each < before)
 
 
-def _context_text(context: Any) -> str | None:
-    return None if context is None else json.dumps(context)
+def _context_text(run: Run) -> str | None:
+    return None if run.context is None else encode(run.context, what=f"context of run {run.id}", max_bytes=2**31)
 
 
 def _read_signal(record: SignalRecord) -> SignalRecord:
-    return attrs.evolve(record, payload=json.loads(record.payload))
+    return attrs.evolve(record, payload=decode(record.payload))
 
 
 def _read_run(run: Run) -> Run:
-    return run if run.context is None else attrs.evolve(run, context=json.loads(run.context))
+    return run if run.context is None else attrs.evolve(run, context=decode(run.context))

@@ -1,0 +1,1 @@
+delete from concorde_requests where id in (select column1 from (values /*rows*/(?)))

@@ -1,0 +1,1 @@
+delete from runs where signal_id in (select column1 from (values /*rows*/(?)))

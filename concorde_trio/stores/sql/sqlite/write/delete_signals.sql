@@ -1,0 +1,1 @@
+delete from signals where id in (select column1 from (values /*rows*/(?)))

@@ -1,0 +1,126 @@
+"""A transaction of the user's while it holds the writer: commands come in, and its time runs (SIG-2).
+
+The law: it ends once, by commit, rollback or time, and whoever comes after that is told so. The writer's thread serves
+nothing else meanwhile; that is what "others wait" means.
+"""
+
+from __future__ import annotations
+
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import trio
+from outcome import Error, Outcome, Value, capture
+
+from concorde_trio.errors import TransactionOver
+from concorde_trio.stores.sqlite_session import WriteSession
+
+GRACE = 0.2
+"""Seconds after its time limit in which the Trio side, which has the better words, ends it first."""
+
+Call = Callable[[sqlite3.Connection], Any]
+Reply = Callable[[Sequence[tuple[trio.lowlevel.Task, Outcome[Any]]], bool], None]
+
+
+@attrs.frozen
+class _Command:
+    """``call`` runs on the connection; None ends the hold, with a commit if ``commit``."""
+
+    task: trio.lowlevel.Task
+    call: Call | None
+    commit: bool = False
+
+
+class Hold:
+    """The writer, held. ``interrupt`` ends a statement that runs."""
+
+    def __init__(self, time_limit: float) -> None:
+        self.time_limit = time_limit
+        self._commands: queue.SimpleQueue[_Command] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._over = False
+        self._connection: sqlite3.Connection | None = None
+        self._wakes = False
+
+    @property
+    def over(self) -> bool:
+        """True once it has ended."""
+        return self._over
+
+    def wake_on_commit(self) -> None:
+        """It has added what a worker waits for."""
+        self._wakes = True
+
+    async def call(self, call: Call) -> Any:
+        """Run ``call`` on the connection, inside the transaction; a cancellation interrupts its statement."""
+        return await self._send(_Command(trio.lowlevel.current_task(), call), interrupt=True)
+
+    async def end(self, *, commit: bool) -> None:
+        """Commit or roll back; whatever happens it is over then. Not cancelled: a commit is never abandoned."""
+        await self._send(_Command(trio.lowlevel.current_task(), None, commit), interrupt=False)
+
+    async def _send(self, command: _Command, *, interrupt: bool) -> Any:
+        with self._lock:
+            if self._over:
+                raise TransactionOver(over_message(self.time_limit))
+            self._commands.put(command)
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            if interrupt and self._connection is not None:
+                self._connection.interrupt()
+            return trio.lowlevel.Abort.FAILED
+
+        return await trio.lowlevel.wait_task_rescheduled(abort)
+
+    # --- the writer's thread --------------------------------------------------------------------------------
+
+    def serve(self, session: WriteSession, reply: Reply, stopped: Callable[[], bool]) -> None:
+        """Run commands until it ends; the transaction has begun, and is over after."""
+        self._connection = session.connection
+        until = time.monotonic() + self.time_limit + GRACE
+        last: list[tuple[trio.lowlevel.Task, Outcome[Any]]] = []
+        wake = False
+        try:
+            while True:
+                left = until - time.monotonic()
+                if left <= 0 or stopped():
+                    return
+                try:
+                    command = self._commands.get(timeout=min(left, 0.25))
+                except queue.Empty:
+                    continue
+                if command.call is None:
+                    result = capture(session.commit if command.commit else session.roll_back)
+                    wake = self._wakes and command.commit and isinstance(result, Value)
+                    last = [(command.task, result)]
+                    return
+                result = capture(command.call, session.connection)
+                if not session.connection.in_transaction:
+                    over = TransactionOver(
+                        "this transaction was ended by an error of the database; nothing of it is stored"
+                    )
+                    over.__cause__ = result.error if isinstance(result, Error) else None
+                    last = [(command.task, Error(over))]
+                    return
+                reply([(command.task, result)], False)
+        finally:
+            with self._lock:
+                self._over = True
+            session.roll_back()
+            late = Error(TransactionOver(over_message(self.time_limit)))
+            while not self._commands.empty():
+                last.append((self._commands.get_nowait().task, late))
+            reply(last, wake)
+
+
+def over_message(time_limit: float) -> str:
+    """What whoever uses a transaction too late is told."""
+    return (
+        f"this transaction is over: it committed, rolled back, or passed its time_limit of {time_limit:g} s; "
+        "use it inside its `async with` block only"
+    )

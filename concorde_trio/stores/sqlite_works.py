@@ -1,0 +1,208 @@
+"""What a writer does inside its transaction: emits, changes, requests, pruning, many callers in one commit.
+
+The law: a group of works is written with one statement for each kind of row. If one of them cannot be written, all
+are done again one by one, each in a savepoint, so that only the bad one fails (REC-5).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+from outcome import Error, Outcome, Value
+
+from concorde_trio.errors import ConcordeError, StoreError
+from concorde_trio.records import NewSignal, RequestKind
+from concorde_trio.signals.store import Pruned
+from concorde_trio.stores.change_plan import ChangePlan, RunDelta, SignalDelta
+from concorde_trio.stores.sqlite_errors import passes, store_error
+from concorde_trio.stores.sqlite_place import Place
+from concorde_trio.stores.sqlite_rows import new_run_row, new_signal_row, run_row, signal_row
+from concorde_trio.stores.sqlite_sql import execute_rows, select_rows, statement
+
+
+@attrs.frozen
+class Emit:
+    """Signals to be stored; gives their ids."""
+
+    signals: Sequence[NewSignal]
+
+
+@attrs.frozen
+class Apply:
+    """A worker's changes; gives None."""
+
+    plan: ChangePlan
+
+
+@attrs.frozen
+class AddRequest:
+    """An operator's request; gives None."""
+
+    kind: RequestKind
+    target: str
+
+
+@attrs.frozen
+class Prune:
+    """Remove at most ``limit`` signals settled before this time; gives how many rows went."""
+
+    before: float
+    limit: int
+
+
+Work = Emit | Apply | AddRequest | Prune
+
+
+def wakes(work: object) -> bool:
+    """True if it adds what a worker waits for (SIG-6)."""
+    return isinstance(work, Emit | AddRequest)
+
+
+def commit_works(connection: sqlite3.Connection, place: Place, works: Sequence[Work]) -> list[Outcome[Any]]:
+    """Write all works in the transaction that is begun, and commit it; what became of each.
+
+    Raises only what passes by itself; then the transaction is rolled back and nothing of it is written.
+    """
+    try:
+        try:
+            results: list[Outcome[Any]] = [Value(result) for result in _write(connection, works)]
+        except _REFUSED as error:
+            if passes(error):
+                raise
+            roll_back(connection)
+            connection.execute("begin immediate")
+            results = [_alone(connection, place, work) for work in works]
+        connection.execute("commit")
+    except sqlite3.Error as error:
+        roll_back(connection)
+        if passes(error):
+            raise
+        return [_refused(error, place) for _ in works]
+    return results
+
+
+def roll_back(connection: sqlite3.Connection) -> None:
+    """End the transaction, if an error has not ended it already."""
+    if connection.in_transaction:
+        connection.execute("rollback")
+
+
+def _alone(connection: sqlite3.Connection, place: Place, work: Work) -> Outcome[Any]:
+    connection.execute("savepoint one")
+    try:
+        result = _write(connection, [work])[0]
+    except _REFUSED as error:
+        if passes(error) or not connection.in_transaction:
+            raise  # The works before this one went with the transaction.
+        connection.execute("rollback to one")
+        refused = _refused(error.explain(connection) if isinstance(error, _RowMismatch) else error, place)
+        connection.execute("release one")
+        return refused
+    connection.execute("release one")
+    return Value(result)
+
+
+def _refused(error: BaseException, place: Place) -> Outcome[Any]:
+    if isinstance(error, ConcordeError):
+        return Error(error)
+    refused = store_error(error, place.database)
+    refused.__cause__ = error
+    return Error(refused)
+
+
+def _write(connection: sqlite3.Connection, works: Sequence[Work]) -> list[Any]:
+    results: list[Any] = [None] * len(works)
+    emits = [(number, work.signals) for number, work in enumerate(works) if isinstance(work, Emit)]
+    if emits:
+        ids = insert_signals(connection, [signal for _, signals in emits for signal in signals])
+        for number, signals in emits:
+            results[number], ids = ids[: len(signals)], ids[len(signals) :]
+    requests = [(work.kind, work.target) for work in works if isinstance(work, AddRequest)]
+    if requests:
+        execute_rows(connection, "write/insert_requests", requests)
+    for number, work in enumerate(works):
+        if isinstance(work, Apply):
+            apply_plan(connection, work.plan)
+        elif isinstance(work, Prune):
+            results[number] = _prune(connection, work)
+    return results
+
+
+def insert_signals(connection: sqlite3.Connection, signals: Sequence[NewSignal]) -> list[str]:
+    """Store signals in this order; the ids (SIG-3, SIG-7)."""
+    if not signals:
+        return []
+    execute_rows(connection, "write/insert_signals", [new_signal_row(new) for new in signals])
+    ids = [new.id for new in signals]
+    keyed = [(number, new.kind, new.key) for number, new in enumerate(signals) if new.key is not None]
+    if keyed:
+        for number, stored in select_rows(connection, "write/signals_by_key", keyed):
+            ids[number] = stored
+    return ids
+
+
+def apply_plan(connection: sqlite3.Connection, plan: ChangePlan) -> None:
+    """Write a plan; StoreError if a row is not what it must be."""
+    signals = list(plan.signals.values())
+    if signals and execute_rows(connection, "write/update_signals", [signal_row(each) for each in signals]) != len(
+        signals
+    ):
+        raise _RowMismatch(signals)
+    if plan.positions is not None:
+        first, last = plan.positions
+        if connection.execute(statement("write/advance_position"), (last, first)).rowcount != 1:
+            given = connection.execute("select last_position from concorde_meta").fetchone()[0]
+            raise StoreError(f"position {first} was given out already (the last was {given}); it needs a higher one")
+        new = [new_run_row(each, each.queued) for each in plan.runs.values() if each.queued is not None]
+        execute_rows(connection, "write/insert_runs", new)
+    old = [each for each in plan.runs.values() if each.queued is None]
+    if old and execute_rows(connection, "write/update_runs", [run_row(each) for each in old]) != len(old):
+        raise _RowMismatch(old)
+    if plan.finished:
+        execute_rows(connection, "write/delete_requests", [(each,) for each in plan.finished])
+
+
+class _RowMismatch(Exception):
+    """Fewer rows were changed than a plan has: one was not there, or not in the state it must be in."""
+
+    def __init__(self, deltas: Sequence[SignalDelta] | Sequence[RunDelta]) -> None:
+        self.deltas = deltas
+
+    def explain(self, connection: sqlite3.Connection) -> StoreError:
+        """Which row, once the statement that fell short is rolled back."""
+        for delta in self.deltas:
+            if isinstance(delta, SignalDelta):
+                row = connection.execute("select state, phase from signals where id = ?", (delta.id,)).fetchone()
+                what, needs, becomes = (
+                    "signal",
+                    _named(delta.from_state, delta.from_phase),
+                    _named(delta.state, delta.phase),
+                )
+                good = row and row[0] == delta.from_state and delta.from_phase in (None, row[1])
+            else:
+                row = connection.execute("select state, null from runs where id = ?", (delta.id,)).fetchone()
+                what, needs, becomes = "run", " or ".join(sorted(delta.needs)), delta.state
+                good = row and row[0] in delta.needs
+            if row is None:
+                return StoreError(f"there is no {what} {delta.id!r}, so it cannot become {becomes}")
+            if not good:
+                return StoreError(f"{what} {delta.id} must be {needs} to become {becomes}, but it is {_named(*row)}")
+        return StoreError(f"rows could not be written: {[delta.id for delta in self.deltas]}")
+
+
+def _named(state: str, phase: str | None) -> str:
+    return state if phase is None else f"{state} ({phase})"
+
+
+def _prune(connection: sqlite3.Connection, work: Prune) -> Pruned:
+    ids = connection.execute(statement("write/settled_before"), (work.before, work.limit)).fetchall()
+    if not ids:
+        return Pruned(signals=0, runs=0)
+    runs = execute_rows(connection, "write/delete_runs", ids)
+    return Pruned(signals=execute_rows(connection, "write/delete_signals", ids), runs=runs)
+
+
+_REFUSED = (sqlite3.Error, ConcordeError, UnicodeError, OverflowError, _RowMismatch)
