@@ -71,6 +71,14 @@ class TemplateError(UsageError):
     """A template does not compile, or could not be rendered; the message names the kind."""
 
 
+class OutsideRequest(UsageError, RuntimeError):
+    """The run that a request came from was asked for where no request of an installed app is being answered (SRV-8)."""
+
+
+class CannotServe(ConcordeError):
+    """The agent server could not start: its address cannot be used, or the app's own start failed."""
+
+
 # --- the store's --------------------------------------------------------------------------------------------
 
 
@@ -95,6 +103,10 @@ class QueueTaken(StoreError):
 
 class ProgramError(ConcordeError):
     """A program could not be started, or did not keep its contract."""
+
+
+class ProgramNotStarted(ProgramError):
+    """A program could not be started: it is missing, not executable, or its folder is none. Nothing ran."""
 
 
 # --- ours ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,209 @@
+"""The agent server as an app of its own, or as a blueprint in the user's own app (SRV-1, SRV-8).
+
+The law: our routes answer alike in both, errors included; the user's routes keep their own error handling, and in both
+``current_run()`` names the run that a request came from, in every hook and handler.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Awaitable, Callable
+
+import trio
+from quart import Blueprint, Response, current_app, request, websocket
+from quart.blueprints import BlueprintSetupState
+from quart_trio import QuartTrio
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.routing import RequestRedirect
+
+from concorde_trio.errors import UsageError
+from concorde_trio.server.access import Access
+from concorde_trio.server.agent_routes import agent_routes
+from concorde_trio.server.answers import answer_problem
+from concorde_trio.server.attribution import Attribution
+from concorde_trio.server.faults import describe
+from concorde_trio.server.lock_routes import lock_routes
+from concorde_trio.server.problems import SAFE_HEADERS, Problem, ProblemDocument, problem_of
+from concorde_trio.server.run_routes import run_routes
+from concorde_trio.server.seam import Worker
+from concorde_trio.server.signal_routes import signal_routes
+
+logger = logging.getLogger("concorde_trio.server")
+
+NAME = "concorde_trio"
+MAX_BODY = 2_000_000
+BODY_TIME = 20.0
+"""Seconds in which the body of a request to our own app must have come."""
+
+
+def create_app(
+    worker: Worker,
+    *,
+    access: Access | None = None,
+    closing: trio.Event | None = None,
+    max_body: int = MAX_BODY,
+) -> QuartTrio:
+    """A new app with the built-in routes, to which the user's own can be added.
+
+    ``access``: who may ask what, ``Access.on("127.0.0.1")`` if None. ``closing``: the event given to ``serve``, for
+    ``server_closing``. ``max_body``: bytes that the body of a request may have.
+    """
+    app = QuartTrio(NAME)
+    app.config["MAX_CONTENT_LENGTH"] = max_body
+    app.config["BODY_TIMEOUT"] = BODY_TIME
+    # Writes are bounded one by one where the app is served; a long stream is no fault.
+    app.config["RESPONSE_TIMEOUT"] = None
+    app.config["BACKGROUND_TASK_SHUTDOWN_TIMEOUT"] = 0.5
+    install(app, worker, access=access, closing=closing, whole_app=True)
+    refuse = _refusing(worker, ours=False)
+    app.register_error_handler(Exception, refuse)
+    app.register_error_handler(HTTPException, refuse)
+    return app
+
+
+def install(
+    app: QuartTrio,
+    worker: Worker,
+    *,
+    access: Access | None = None,
+    closing: trio.Event | None = None,
+    url_prefix: str | None = None,
+    whole_app: bool = False,
+) -> None:
+    """Put the built-in routes into ``app``, below ``url_prefix``, and make ``current_run()`` work in all of it.
+
+    ``whole_app``: every route of the app is an agent route of this server (SRV-6): it is guarded against other sites'
+    pages as ours are, needs the agent token where there is one, and no answer may be stored or guessed at. Leave it
+    False for an app that is served in its own way. UsageError if it was done before.
+    """
+    access = Access.on("127.0.0.1") if access is None else access
+    app.register_blueprint(agent_server(worker, access, closing=closing), url_prefix=url_prefix)
+    if whole_app:
+        _guard_all(app, worker, access)
+
+
+def agent_server(worker: Worker, access: Access, *, closing: trio.Event | None = None) -> Blueprint:
+    """The built-in routes as a blueprint; registering it makes ``current_run()`` work in all of the app."""
+    ours = Blueprint(NAME, __name__)
+
+    async def same_site() -> None:
+        access.check_origin(request.method, _headers())
+
+    async def operator() -> None:
+        access.check_operator(_headers())
+        if worker.status == "stopped":
+            raise Problem(503, "the worker has stopped; ask again once it is back")
+
+    async def agent() -> None:
+        access.check_agent(_headers())
+
+    ours.before_request(same_site)
+    for make in (signal_routes, run_routes, lock_routes):
+        routes = make(worker)
+        routes.before_request(operator)
+        ours.register_blueprint(routes)
+    routes = agent_routes(worker)
+    routes.before_request(agent)
+    ours.register_blueprint(routes)
+    ours.register_error_handler(Exception, _refusing(worker, ours=True))
+
+    def installed(state: BlueprintSetupState) -> None:
+        app = state.app
+        if NAME in app.extensions:
+            raise UsageError("this app has an agent server already; install it once, under one prefix")
+        app.extensions[NAME] = trio.Event() if closing is None else closing
+        app.asgi_app = Attribution(app.asgi_app, worker)  # type: ignore[attr-defined]
+        app.before_request_funcs.setdefault(None, []).insert(0, _refuse_method(worker))
+
+    ours.record(installed)
+    return ours
+
+
+def server_closing() -> trio.Event:
+    """Set when the server begins to stop. A long answer watches it and ends; call this in a handler."""
+    closing: trio.Event = current_app.extensions[NAME]
+    return closing
+
+
+def _guard_all(app: QuartTrio, worker: Worker, access: Access) -> None:
+    async def guard() -> Response | None:
+        try:
+            access.check_origin(request.method, _headers())
+            if (request.blueprint or "").partition(".")[0] != NAME:
+                access.check_agent(_headers())
+        except Problem as problem:
+            return answer_problem(problem.document, worker.mask)
+        return None
+
+    async def guard_websocket() -> Response | None:
+        try:
+            access.check_origin("GET", websocket.scope["headers"], changes=True)
+            access.check_agent(websocket.scope["headers"])
+        except Problem as problem:
+            return answer_problem(problem.document, worker.mask)
+        return None
+
+    async def say_safe(response: Response) -> Response:
+        for name, value in SAFE_HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    app.before_request_funcs.setdefault(None, []).insert(0, guard)
+    app.before_websocket_funcs.setdefault(None, []).insert(0, guard_websocket)
+    app.after_request(say_safe)
+
+
+def _refusing(worker: Worker, *, ours: bool) -> Callable[[Exception], Awaitable[Response]]:
+    """An error handler: every exception as a problem document; ``ours``: of a built-in route."""
+
+    async def refuse(error: Exception) -> Response:
+        problem = _http_problem(error) if isinstance(error, HTTPException) else problem_of(error)
+        if problem is None or (problem.status == 503 and not isinstance(error, Problem)):
+            # What the user's code says of itself helps them; of ours it could be what a client sent.
+            said = describe(error) if ours else "".join(traceback.format_exception(error))
+            rule = request.url_rule.rule if request.url_rule is not None else "a request"
+            logger.error("%s failed: %s", rule, worker.mask(said))
+        if problem is None:
+            problem = ProblemDocument(status=500, detail="the server failed to answer; its log says where")
+        return answer_problem(problem, worker.mask)
+
+    return refuse
+
+
+def _http_problem(error: HTTPException) -> ProblemDocument:
+    headers = {}
+    for name, value in error.get_headers():
+        if name.lower() in ("allow", "retry-after", "www-authenticate", "content-range"):
+            headers[name.lower()] = ", ".join(sorted(value.split(", "))) if name.lower() == "allow" else value
+    status = error.code or 500
+    if status == 404:
+        return ProblemDocument(status=404, detail=f"there is nothing at {request.path!r:.200}")
+    if status == 405:
+        return ProblemDocument(
+            status=405, detail=f"this takes {headers.get('allow')}, not {request.method!r:.40}", headers=headers
+        )
+    return ProblemDocument(status=status, detail=str(error.description), headers=headers)
+
+
+def _refuse_method(worker: Worker) -> Callable[[], Awaitable[Response | None]]:
+    """A hook that answers a wrong method at one of our paths, which Quart would leave to the app around."""
+
+    async def refuse() -> Response | None:
+        error = request.routing_exception
+        if not isinstance(error, MethodNotAllowed) or not error.valid_methods:
+            return None
+        adapter = current_app.url_map.bind("localhost")
+        try:
+            rule, _ = adapter.match(request.path, method=next(iter(error.valid_methods)), return_rule=True)
+        except (HTTPException, RequestRedirect):
+            return None
+        if not rule.endpoint.startswith(f"{NAME}."):
+            return None
+        return answer_problem(_http_problem(error), worker.mask)
+
+    return refuse
+
+
+def _headers() -> list[tuple[bytes, bytes]]:
+    return list(request.scope["headers"])

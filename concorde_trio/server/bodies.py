@@ -1,0 +1,53 @@
+"""Bodies of operators' requests: JSON objects with known members, or nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quart import request
+from werkzeug.exceptions import HTTPException
+
+from concorde_trio.server.problems import Problem
+from concorde_trio.server.strict_json import read_json
+
+MAX_BYTES = 2_000_000
+"""What a body may have, whatever the app around allows: a payload of a million bytes, and how JSON may write it."""
+
+
+async def read_object(*members: str) -> dict[str, Any]:
+    """The JSON object in the body, which has no members but these. Problem 400, 408, 413 or 415."""
+    if request.mimetype != "application/json":
+        given = request.mimetype or "nothing"
+        raise Problem(
+            415,
+            f"the content type must be application/json, not {given!r:.80}",
+            headers={"accept-post": "application/json"},
+        )
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Problem(415, "the body must not be compressed", headers={"accept-encoding": "identity"})
+    charset = request.mimetype_params.get("charset", "utf-8").lower()
+    if charset != "utf-8":
+        raise Problem(415, f"JSON is UTF-8, not {charset!r:.80}")
+    value = read_json(await _read())
+    if not isinstance(value, dict):
+        raise Problem(400, f"the body must be a JSON object with {', '.join(members)}", place="body")
+    for name in value:
+        if name not in members:
+            raise Problem(400, f"unknown member {name!r:.80}; there are: {', '.join(members)}", place=name[:80])
+    return value
+
+
+async def read_nothing() -> None:
+    """Problem 400 if there is more in the body than white space or an empty object."""
+    if (await _read()).strip() not in (b"", b"{}", b"null"):
+        raise Problem(400, "this takes no body; leave it empty", place="body")
+
+
+async def _read() -> bytes:
+    try:
+        body = await request.get_data(cache=False, as_text=False, parse_form_data=False)
+    except HTTPException as error:  # too large for the app around, or it has not come in its time
+        raise Problem(error.code or 400, str(error.description)) from None
+    if len(body) > MAX_BYTES:
+        raise Problem(413, f"the body is larger than the {MAX_BYTES} bytes that are allowed")
+    return body

@@ -1,0 +1,253 @@
+"""One TCP connection of HTTP/1: bytes to Hypercorn's protocol and back, with every wait bounded.
+
+The law: a client decides nothing about how long we wait. Reading a request's head, an idle connection, a write, and the
+farewell each have a bound; a write that passes its own aborts the socket, for what was sent can't be taken back. When
+the server stops, idle connections end at once and every other bound shrinks to the stop's.
+
+Hypercorn's own TCP server is not used: it shields its writes without a bound, so that one client that stops reading
+holds up every stop; it also lets a client switch to HTTP/2, and closes sockets with unread bytes, which resets them
+before the answer was read.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+
+import attrs
+import h11
+import trio
+from hypercorn.config import Config
+from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.protocol.h11 import H11Protocol
+from hypercorn.trio.task_group import TaskGroup
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import AppWrapper, ConnectionState
+
+from concorde_trio.server.problems import ProblemDocument
+
+logger = logging.getLogger("concorde_trio.server")
+
+READ_SIZE = 16 * 1024
+DEAF = 0.5
+"""Seconds in which an app takes the news that its client is gone, or is cancelled."""
+_ABORT = struct.pack("ii", 1, 0)
+
+
+@attrs.frozen(kw_only=True)
+class ConnectionLimits:
+    """Bounds of one connection, in seconds.
+
+    ``idle``: from the end of an answer, or the connection's begin, to the end of the next request's head. ``write``: one
+    write. ``linger``: after the last answer, for the client to stop sending. ``stop_write``: write and linger from the
+    moment the server stops.
+    """
+
+    idle: float = 15.0
+    write: float = 30.0
+    linger: float = 2.0
+    stop_write: float = 0.5
+
+
+class Http1(H11Protocol):
+    """Hypercorn's HTTP/1 protocol, which answers bad requests with problem documents and knows no HTTP/2.
+
+    ``deaf``: an app could not be told that its client is gone.
+    """
+
+    deaf = False
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        """Requests to upgrade to HTTP/2 are not taken up, which HTTP allows: they are answered in HTTP/1."""
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        try:
+            await super()._create_stream(request)
+        except (ValueError, AttributeError):
+            # The headers of a websocket's handshake are decoded here, whatever bytes they are.
+            self.stream = None
+            await self._send_error_response(400)
+            await self.send(Closed())
+
+    async def _close_stream(self) -> None:
+        # An app that has returned, or is stuck, reads nothing; its queue may be full for ever.
+        with trio.move_on_after(DEAF) as bound:
+            await super()._close_stream()
+        if bound.cancelled_caught:
+            self.stream = None
+            self.deaf = True
+
+    async def _send_error_response(self, status_code: int) -> None:
+        detail = "the head of the request is too large" if status_code == 431 else "this is no valid HTTP/1.1 request"
+        body, headers = ProblemDocument(status=status_code, detail=detail, headers={"connection": "close"}).encode(str)
+        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await self._send_h11_event(
+            h11.Response(status_code=status_code, headers=raw + self.config.response_headers("h11"))
+        )
+        await self._send_h11_event(h11.Data(data=body))
+        await self._send_h11_event(h11.EndOfMessage())
+
+
+class Connection:
+    """Serves one accepted stream until either side ends it."""
+
+    def __init__(
+        self,
+        app: AppWrapper,
+        config: Config,
+        context: WorkerContext,
+        limits: ConnectionLimits,
+        stream: trio.SocketStream,
+    ) -> None:
+        self._app = app
+        self._config = config
+        self._context = context
+        self._limits = limits
+        self._stream = stream
+        self._stopping = False
+        self._idle = True
+        self._heard_all = False
+        self._unread = False
+        self._broken = False
+        self._writing = trio.Lock()
+        self._reading = trio.CancelScope()
+        self._life = trio.CancelScope()
+        self._bounds: set[trio.CancelScope] = set()
+
+    async def run(self) -> None:
+        """Serve it. Raises only what is a fault of ours or of a library's."""
+        try:
+            with self._life:
+                await self._serve()
+        finally:
+            await self._close()
+
+    def stop(self) -> None:
+        """No further request; what is being written has ``stop_write`` seconds."""
+        self._stopping = True
+        if self._idle:
+            self._reading.cancel()
+        for bound in self._bounds:
+            bound.deadline = min(bound.deadline, trio.current_time() + self._limits.stop_write)
+
+    def abort(self) -> None:
+        """End it now, whatever is in flight."""
+        self._stopping = self._broken = True
+        self._life.cancel()
+        for bound in self._bounds:
+            bound.cancel()
+
+    async def _serve(self) -> None:
+        try:
+            local, remote = self._stream.socket.getsockname(), self._stream.socket.getpeername()
+        except OSError:
+            self._broken = True  # It was reset before it was looked at.
+            return
+        self._reading.deadline = trio.current_time() + self._limits.idle
+        async with TaskGroup() as tasks:
+            protocol = Http1(
+                self._app,
+                self._config,
+                self._context,
+                tasks,
+                ConnectionState({}),
+                False,
+                remote[:2],
+                local[:2],
+                self._send,
+            )
+            with self._reading:
+                await self._read(protocol)
+            await protocol.handle(Closed())
+            if protocol.deaf:
+                self._life.cancel()
+        http = protocol.connection
+        self._unread = http.their_state in (h11.SEND_BODY, h11.ERROR) or bool(http.trailing_data[0])
+
+    async def _read(self, protocol: Http1) -> None:
+        while not self._heard_all:
+            try:
+                data = await self._stream.receive_some(READ_SIZE)
+            except trio.BrokenResourceError:
+                self._broken = True
+                return
+            self._heard_all = not data
+            await protocol.handle(RawData(bytes(data)))
+
+    async def _send(self, event: Event) -> None:
+        match event:
+            case RawData():
+                await self._write(event.data)
+            case Closed():
+                self._reading.cancel()
+            case Updated():
+                self._set_idle(event.idle)
+
+    def _set_idle(self, idle: bool) -> None:
+        self._idle = idle
+        self._reading.deadline = trio.current_time() + self._limits.idle if idle else float("inf")
+        if idle and self._stopping:
+            self._reading.cancel()
+
+    async def _write(self, data: bytes) -> None:
+        # Shielded, since half a write would garble everything after it; and bounded, whatever the client does.
+        with self._bound(self._limits.write) as bound:
+            async with self._writing:
+                if self._broken:
+                    return
+                try:
+                    await self._stream.send_all(data)
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    self._broken = True
+        if bound.cancelled_caught:
+            self._broken = True
+        if self._broken:
+            self._reading.cancel()
+
+    async def _close(self) -> None:
+        """Say that there will be no more, let the client finish its sentence, and close; or abort."""
+        sock = self._stream.socket
+        if not self._broken:
+            with self._bound(self._limits.linger) as bound:
+                try:
+                    await self._stream.send_eof()
+                    # Bytes that nobody read when a socket closes reset it, and the answer may be lost on its way.
+                    while self._unread and not self._heard_all and await self._stream.receive_some(READ_SIZE):
+                        pass
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    self._broken = True
+            self._broken = self._broken or bound.cancelled_caught
+        if self._broken:
+            try:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
+            except OSError:
+                pass  # It is gone already.
+        sock.close()
+
+    def _bound(self, seconds: float) -> _Bound:
+        return _Bound(self, self._limits.stop_write if self._stopping else seconds)
+
+    def watch(self, scope: trio.CancelScope) -> None:
+        """``scope`` follows the server's stop until it is forgotten."""
+        self._bounds.add(scope)
+
+    def forget(self, scope: trio.CancelScope) -> None:
+        """The wait of ``scope`` is over."""
+        self._bounds.discard(scope)
+
+
+class _Bound:
+    """A shielded wait of at most some seconds, which the server's stop can shorten."""
+
+    def __init__(self, connection: Connection, seconds: float) -> None:
+        self._connection = connection
+        self._scope = trio.CancelScope(shield=True, deadline=trio.current_time() + seconds)
+
+    def __enter__(self) -> trio.CancelScope:
+        self._connection.watch(self._scope)
+        return self._scope.__enter__()
+
+    def __exit__(self, *error: object) -> bool | None:
+        self._connection.forget(self._scope)
+        return self._scope.__exit__(*error)  # type: ignore[arg-type]

@@ -1,0 +1,94 @@
+"""Every error that the server answers with is a problem document (RFC 9457), by whose fault it is (SRV-5).
+
+The law: a document says what was expected, what came, and what to do; it never holds a traceback, and no live tag,
+not even one that the client sent (TAG-4).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+
+import attrs
+
+from concorde_trio.errors import InvalidName, InvalidValue, StoreBusy, StoreError, UnknownId, UsageError, WrongState
+
+MEDIA_TYPE = "application/problem+json"
+SAFE_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+"""What every answer of ours carries: it is for this client now, and is what its content type says."""
+
+
+@attrs.frozen(kw_only=True)
+class ProblemDocument:
+    """What went wrong: an HTTP status, a sentence for a person, where in the request it stands.
+
+    ``headers`` and ``members`` (masked already) are added to the answer and to the document.
+    """
+
+    status: int
+    detail: str
+    place: str | None = None
+    headers: Mapping[str, str] = attrs.field(factory=dict)
+    members: Mapping[str, object] = attrs.field(factory=dict)
+
+    def encode(self, mask: Callable[[str], str]) -> tuple[bytes, dict[str, str]]:
+        """The body and all headers, every text masked."""
+        document: dict[str, object] = {
+            "type": "about:blank",
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": mask(self.detail),
+            **self.members,
+        }
+        if self.place is not None:
+            document["place"] = mask(self.place)
+        body = json.dumps(document).encode() + b"\n"
+        return body, {
+            "content-type": MEDIA_TYPE,
+            "content-length": str(len(body)),
+            **SAFE_HEADERS,
+            **{name: mask(value) for name, value in self.headers.items()},
+        }
+
+
+class Problem(Exception):
+    """Raised in a route to answer with a problem document."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        place: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        members: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.document = ProblemDocument(
+            status=status, detail=detail, place=place, headers=headers or {}, members=members or {}
+        )
+
+
+def problem_of(error: Exception) -> ProblemDocument | None:
+    """The document that answers an exception of this package, None for any other exception."""
+    match error:
+        case Problem():
+            return error.document
+        case UnknownId():
+            return ProblemDocument(status=404, detail=str(error))
+        case WrongState():
+            return ProblemDocument(status=409, detail=str(error))
+        case InvalidValue():
+            return ProblemDocument(status=400, detail=str(error), place=error.place)
+        case InvalidName():
+            return ProblemDocument(status=400, detail=str(error))
+        case StoreBusy():
+            return ProblemDocument(
+                status=503, detail=f"{error}; nothing was changed, try again", headers={"retry-after": "1"}
+            )
+        case StoreError():
+            return ProblemDocument(status=503, detail=f"the store failed: {error}")
+        case UsageError():  # not the client's: the store is not open yet, or not any more
+            return ProblemDocument(status=503, detail=f"this cannot be done now: {error}")
+    return None

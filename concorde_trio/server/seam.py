@@ -1,0 +1,65 @@
+"""What the agent server needs of a worker, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from concorde_trio.records import JSON, RunInfo
+from concorde_trio.signals.store import SignalStore
+from concorde_trio.signals.views import LockView, WaitView
+
+
+class Worker(Protocol):
+    """A worker as the routes see it; SignalWorker is one."""
+
+    @property
+    def store(self) -> SignalStore:
+        """The queue."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """starting, running, stopping or stopped."""
+        ...
+
+    @property
+    def last_error(self) -> str | None:
+        """What last went wrong with the queue itself, None if nothing did."""
+        ...
+
+    async def retry(self, signal_id: str) -> str:
+        """PST-5; UnknownId, WrongState."""
+        ...
+
+    async def cancel_run(self, run_id: str) -> None:
+        """RUN-6; UnknownId, WrongState."""
+        ...
+
+    async def cancel_signal(self, signal_id: str) -> None:
+        """RUN-6; UnknownId, WrongState."""
+        ...
+
+    def attribute(self, values: Sequence[str]) -> RunInfo | None:
+        """The run that a request with these tag header values comes from (TAG-3)."""
+        ...
+
+    def mask(self, text: str) -> str:
+        """TAG-4."""
+        ...
+
+    def mask_json(self, value: JSON) -> JSON:
+        """TAG-4, in every string of the value."""
+        ...
+
+    def why(self, run_id: str) -> WaitView | None:
+        """LCK-7; None when the run is not in the lock table."""
+        ...
+
+    def locks(self) -> list[LockView]:
+        """What is held and who waits."""
+        ...
+
+    def stopping(self, run_id: str) -> float | None:
+        """Since when (wall-clock seconds) a run is being stopped, None when it is not (RUN-6)."""
+        ...
