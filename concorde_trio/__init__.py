@@ -1,1 +1,88 @@
-"""concorde_trio runs many AI-agent tasks in parallel on Trio, without letting them harm each other."""
+"""concorde_trio runs many AI-agent tasks in parallel on Trio, without letting them harm each other.
+
+What is not exported here or in ``concorde_trio.testing`` is private. A name is imported when it is first used, so that
+a command that only emits a signal does not wait for a web framework.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from concorde_trio._sansio.lock_table import LockTable
+    from concorde_trio.gateway import Gateway
+    from concorde_trio.records import PostOutcome, Prompt, RunInfo, RunOutcome, RunPrompt, Signal, SignalRecord, Usage
+    from concorde_trio.runtimes.command import CommandRuntime
+    from concorde_trio.runtimes.function import FunctionRuntime
+    from concorde_trio.server.attribution import current_run
+    from concorde_trio.signals.handlers import SignalHandler
+    from concorde_trio.signals.runtime import Runtime, RuntimeContext
+    from concorde_trio.signals.tags import new_tag
+    from concorde_trio.signals.template import template_handler
+    from concorde_trio.signals.worker import SignalWorker, open_worker
+    from concorde_trio.stores.memory import MemoryStore
+    from concorde_trio.stores.sqlite import SqliteStore
+
+_HOMES = {
+    "CommandRuntime": "runtimes.command",
+    "FunctionRuntime": "runtimes.function",
+    "Gateway": "gateway",
+    "LockTable": "_sansio.lock_table",
+    "MemoryStore": "stores.memory",
+    "PostOutcome": "records",
+    "Prompt": "records",
+    "RunInfo": "records",
+    "RunOutcome": "records",
+    "RunPrompt": "records",
+    "Runtime": "signals.runtime",
+    "RuntimeContext": "signals.runtime",
+    "Signal": "records",
+    "SignalHandler": "signals.handlers",
+    "SignalRecord": "records",
+    "SignalWorker": "signals.worker",
+    "SqliteStore": "stores.sqlite",
+    "Usage": "records",
+    "current_run": "server.attribution",
+    "new_tag": "signals.tags",
+    "open_worker": "signals.worker",
+    "template_handler": "signals.template",
+}
+
+__all__ = [
+    "CommandRuntime",
+    "FunctionRuntime",
+    "Gateway",
+    "LockTable",
+    "MemoryStore",
+    "PostOutcome",
+    "Prompt",
+    "RunInfo",
+    "RunOutcome",
+    "RunPrompt",
+    "Runtime",
+    "RuntimeContext",
+    "Signal",
+    "SignalHandler",
+    "SignalRecord",
+    "SignalWorker",
+    "SqliteStore",
+    "Usage",
+    "current_run",
+    "new_tag",
+    "open_worker",
+    "template_handler",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -30,7 +30,7 @@ from concorde_trio.records import (
 )
 from concorde_trio.signals.driver import Driver
 from concorde_trio.signals.event_bus import EventBus
-from concorde_trio.signals.failures import alone, describe
+from concorde_trio.signals.failures import alone, describe, not_cancelled
 from concorde_trio.signals.handlers import Handlers, as_handlers
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeContext
@@ -59,6 +59,9 @@ class SignalWorker:
         self._bus = EventBus()
         self._bus.call(self._note)
         self._waiters: dict[str, list[trio.Event]] = {}
+        self._waiter_left = trio.Event()
+        self._opening = True
+        self._over = False
         self._asked: StopMode | None = None
         self._core: Dispatcher | None = None
         self._driver: Driver | None = None
@@ -98,14 +101,19 @@ class SignalWorker:
                 record = await self._signal(signal_id)
                 if record.state in SETTLED:
                     return record
-                if self.stopped.is_set():
-                    raise WrongState(f"the worker stopped while signal {signal_id} was {record.state}")
-                await settled.wait()
+                if not self._over:
+                    await settled.wait()
+                    if not self.stopped.is_set():
+                        continue
+                raise WrongState(
+                    f"the worker stopped while signal {signal_id} was {record.state}; the next one takes it up"
+                )
         finally:
             waiters = self._waiters[signal_id]
             waiters.remove(settled)
             if not waiters:
                 del self._waiters[signal_id]
+            self._waiter_left.set()
 
     async def retry(self, signal_id: str) -> str:
         """Emit a settled signal's kind and payload again, at the tail, linked to it; the new id (PST-5)."""
@@ -136,7 +144,7 @@ class SignalWorker:
 
     async def prune(self, older_than: float) -> Pruned:
         """Remove signals that settled more than ``older_than`` seconds ago, with their runs (STP-5)."""
-        if not 0 <= older_than < 1e12:
+        if not isinstance(older_than, int | float) or isinstance(older_than, bool) or not 0 <= older_than < 1e12:
             raise UsageError(f"older_than must be seconds of at least 0, not {older_than!r:.80}")
         pruned = await self.store.prune(self.options.wall_clock() - older_than)
         if pruned.signals:
@@ -148,8 +156,11 @@ class SignalWorker:
 
     @property
     def stop_mode(self) -> str | None:
-        """drain, park or cancel, once a stop was asked for."""
-        return None if self._asked is None else self._asked.name.lower()
+        """drain, park or cancel, once a stop was asked for; it may have become stricter by itself (STP-4)."""
+        mode = self._asked
+        if self._core is not None and self._core.stop_mode is not None:
+            mode = max(self._core.stop_mode, mode or self._core.stop_mode)
+        return None if mode is None else mode.name.lower()
 
     @property
     def bus(self) -> EventBus:
@@ -211,30 +222,34 @@ class SignalWorker:
 
         A cancellation of this task is a cancelling stop (STP-4): runs are cancelled and written down, in stop_grace.
         """
+        shield = trio.CancelScope(shield=True)
         try:
             async with trio.open_nursery() as watch:
-                watch.start_soon(self._cancel_with)
-                with trio.CancelScope(shield=True) as shield:
+                watch.start_soon(self._cancel_with, watch.cancel_scope, shield)
+                with shield:
                     await self._work(agent_server_url, task_status, shield)
                 watch.cancel_scope.cancel()
         except BaseException as error:
-            if not isinstance(error, trio.Cancelled):
-                self.last_error = describe(error)
+            failure = not_cancelled(error)
+            if failure is not None:
+                self.last_error = describe(failure)
             raise
         finally:
             self.status = "stopped"
             self.stopped.set()
             self._bus.publish([events.WorkerStopped(at=self.options.wall_clock())])
             self._bus.close()
-            for waiters in self._waiters.values():
-                for waiter in waiters:
-                    waiter.set()
+            self._wake_waiters()
 
-    async def _cancel_with(self) -> None:
+    async def _cancel_with(self, watch: trio.CancelScope, shield: trio.CancelScope) -> None:
         try:
             await trio.sleep_forever()
         finally:
-            self.stop("cancel")
+            if not watch.cancel_called:
+                self.stop("cancel")
+                if self._opening:
+                    # Nothing was begun that would have to be written down; and opening may take for ever.
+                    shield.cancel()
 
     async def _work(
         self, agent_server_url: str | None, task_status: trio.TaskStatus[None], shield: trio.CancelScope
@@ -274,10 +289,27 @@ class SignalWorker:
                     nursery.start_soon(self._prune_regularly, options.prune_after)
                 if self._asked is not None:
                     driver.stop(self._asked)
-                await driver.run(nursery, recovered)
-                # What closes from here on is bounded: a runtime that hangs on its way out must not hang the program.
-                shield.deadline = trio.current_time() + options.stop_grace
+                self._opening = False
+                try:
+                    await driver.run(nursery, recovered)
+                finally:
+                    # What closes from here on is bounded: a runtime that hangs on its way out must not hang the program.
+                    shield.deadline = trio.current_time() + options.stop_grace
+                await self._let_waiters_go()
                 nursery.cancel_scope.cancel()
+
+    async def _let_waiters_go(self) -> None:
+        """Let whoever waits for a signal read what became of it while the store is certain to be open."""
+        self._over = True
+        self._wake_waiters()
+        while self._waiters:
+            self._waiter_left = trio.Event()
+            await self._waiter_left.wait()
+
+    def _wake_waiters(self) -> None:
+        for waiters in self._waiters.values():
+            for waiter in waiters:
+                waiter.set()
 
     async def _sweep(self, driver: Driver, every: float) -> None:
         while True:
@@ -332,20 +364,22 @@ async def open_worker(
             await nursery.start(worker.run)
             try:
                 yield worker
-            except trio.Cancelled:
+            except BaseException as error:
                 worker.stop("cancel")
-                raise
-            except BaseException as error:  # noqa: BLE001 - raised again below
+                if not_cancelled(error) is not error:
+                    raise  # A Cancelled may be this nursery's own, whose worker failed: it must not leave it.
                 # Joined below, outside the nursery, so that the caller meets its own exception and no group.
                 raised = error
-                worker.stop("cancel")
             else:
                 worker.stop("drain")
     except BaseExceptionGroup as group:
-        single = alone(group)
-        if single is None:
+        if raised is not None:
+            raise BaseExceptionGroup(
+                "an exception in the block of open_worker, and the worker failed while it stopped", [raised, group]
+            ) from None
+        raised = alone(group)
+        if raised is None:
             raise
-        raised = single
     if raised is not None:
         raise raised
 

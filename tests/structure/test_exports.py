@@ -1,0 +1,22 @@
+"""What ``from concorde_trio import`` gives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import concorde_trio
+
+
+def test_every_public_name_is_there_and_nothing_else_is_promised() -> None:
+    """The design's public names: each can be imported, and is what its home calls so."""
+    for name in concorde_trio.__all__:
+        assert getattr(concorde_trio, name).__name__ == name
+    assert sorted(concorde_trio._HOMES) == sorted(concorde_trio.__all__)
+
+
+def test_importing_the_package_imports_no_other_library() -> None:
+    """A name's home is imported when the name is used, so that a small command starts fast."""
+    code = "import sys, concorde_trio; print(sorted({'trio', 'quart', 'jinja2', 'attrs'} & set(sys.modules)))"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == "[]"
