@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(params=range(20))
 def scheduler_seed(request: pytest.FixtureRequest) -> Iterator[int]:
     """Twenty orders in which Trio wakes tasks that become ready together, each the same at every run (LCK-5)."""
-    scheduler = trio._core._run._r  # type: ignore[attr-defined]
+    scheduler = trio._core._run._r
     state = scheduler.getstate()
     scheduler.seed(request.param)
     yield request.param
