@@ -1,0 +1,188 @@
+"""The gateway: one nursery for queue, worker and agent server, over real sockets and a SQLite file."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+from quart_trio import QuartTrio
+
+from concorde_trio import FunctionRuntime, Gateway, Prompt, RunPrompt, Signal, current_run, new_tag
+from concorde_trio.errors import CannotServe, InvalidHandler, QueueTaken, UsageError
+from concorde_trio.server.endpoint import endpoint_path, read_endpoint
+
+
+class House:
+    """A gateway whose runs wait for ``gate`` and tell the server their tag."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self.gate = trio.Event()
+        self.working: trio.Event = trio.Event()
+        self.gateway = Gateway(store=f"sqlite:///{folder}/queue.db", runtime=FunctionRuntime(self.work), **options)
+        self.seen: list[Any] = []
+        self.tag = new_tag()
+
+        @self.gateway.handler("errand")
+        async def on_errand(signal: Signal) -> list[Prompt]:
+            return [
+                Prompt(session=signal.payload, text=f"tag {self.tag}", tag=self.tag, context={"for": signal.payload})
+            ]
+
+    async def work(self, prompt: RunPrompt) -> str:
+        self.working.set()
+        async with httpx2.AsyncClient(base_url=self.gateway.url) as client:
+            tag = prompt.text.removeprefix("tag ")
+            answer = await client.get("/runs/current", headers={"concorde-run-tag": tag})
+            self.seen.append((answer.status_code, answer.json()))
+        await self.gate.wait()
+        return f"done for {prompt.session}"
+
+
+@asynccontextmanager
+async def running(gateway: Gateway) -> AsyncIterator[httpx2.AsyncClient]:
+    async with trio.open_nursery() as nursery:
+        url = await nursery.start(gateway.run)
+        headers = {"authorization": f"Bearer {gateway.access.operator_token}"}
+        async with httpx2.AsyncClient(base_url=url, headers=headers) as client:
+            yield client
+        gateway.stop()
+
+
+@pytest.mark.slow
+async def test_a_run_asks_the_agent_server_who_it_is_by_its_tag(tmp_path: Path) -> None:
+    """TAG-3: the request with a live tag is attributed to its run, with its context."""
+    house = House(tmp_path)
+    async with running(house.gateway) as client:
+        answer = await client.post("/signals", json={"kind": "errand", "payload": "ann"})
+        assert answer.status_code == 201
+        signal_id = answer.json()["id"]
+        house.gate.set()
+        record = await house.gateway.wait_settled(signal_id)
+        assert (record.state, record.error) == ("done", None)
+    [(status, run)] = house.seen
+    assert status == 200
+    assert (run["signal_id"], run["session"], run["context"]) == (signal_id, "ann", {"for": "ann"})
+
+
+@pytest.mark.slow
+async def test_the_server_answers_until_what_drains_has_reached_its_outcome(tmp_path: Path) -> None:
+    """STP-1: post and settling happen while store and server are still up."""
+    house = House(tmp_path)
+    async with running(house.gateway) as client:
+        signal_id = await house.gateway.emit("errand", "ann")
+        await house.working.wait()
+        house.gateway.stop("drain")
+        answer = await client.get("/runs", params={"signal": signal_id})
+        assert [run["state"] for run in answer.json()["runs"]] == ["running"]
+        house.gate.set()
+        assert (await house.gateway.wait_settled(signal_id)).state == "done"
+    with pytest.raises(httpx2.ConnectError):
+        async with httpx2.AsyncClient() as client:
+            await client.get(f"{house.gateway.url}/healthz")
+
+
+@pytest.mark.slow
+async def test_cancelling_the_gateway_cancels_its_runs_and_writes_that_down(tmp_path: Path) -> None:
+    """STP-4: a cancellation is a cancelling stop, during which the store is still up."""
+    house = House(tmp_path)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(house.gateway.run)
+        signal_id = await house.gateway.emit("errand", "ann")
+        await house.working.wait()
+        nursery.cancel_scope.cancel()
+    store = house.gateway.store
+    async with store.open():
+        record = await store.signal(signal_id)
+        assert record is not None
+        assert record.state == "failed"
+        assert record.error == "the worker was stopped"
+
+
+@pytest.mark.slow
+async def test_the_endpoint_file_is_there_while_the_gateway_runs_and_is_its_owners_alone(tmp_path: Path) -> None:
+    """SRV-6: commands find the URL and the token beside the database, mode 0600."""
+    house = House(tmp_path)
+    database = tmp_path / "queue.db"
+    async with running(house.gateway):
+        endpoint = read_endpoint(database)
+        assert endpoint is not None
+        assert (endpoint.url, endpoint.token) == (house.gateway.url, house.gateway.access.operator_token)
+        assert stat.S_IMODE(endpoint_path(database).stat().st_mode) == 0o600
+    assert not endpoint_path(database).exists()
+
+
+@pytest.mark.slow
+async def test_a_second_gateway_on_the_same_queue_is_refused_and_told_by_whom(tmp_path: Path) -> None:
+    """REC-1: one worker a queue, and the error arrives unwrapped."""
+    async with running(House(tmp_path).gateway):
+        with pytest.raises(QueueTaken, match=r"\d+"):
+            await House(tmp_path).gateway.run()
+
+
+@pytest.mark.slow
+async def test_a_port_in_use_is_one_clear_error_and_starts_nothing(tmp_path: Path) -> None:
+    """SRV-1: the error arrives unwrapped, and the queue is free again."""
+    listener = (await trio.open_tcp_listeners(0, host="127.0.0.1"))[0]
+    port = listener.socket.getsockname()[1]
+    async with listener:
+        with pytest.raises(CannotServe, match="in use"):
+            await House(tmp_path, port=port).gateway.run()
+    async with running(House(tmp_path).gateway):
+        pass
+
+
+@pytest.mark.slow
+async def test_the_users_own_app_gets_the_routes_and_knows_the_current_run_in_its_own(tmp_path: Path) -> None:
+    """SRV-8: current_run() in the user's handlers and hooks, in an app that they made."""
+    app = QuartTrio("house")
+    hooked: list[Any] = []
+
+    @app.before_request
+    async def hook() -> None:
+        hooked.append(current_run())
+
+    @app.get("/budget")
+    async def budget() -> dict[str, Any]:
+        run = current_run()
+        return {"for": run.context["for"] if run else None}
+
+    house = House(tmp_path, app=app)
+    assert house.gateway.app is app
+    async with running(house.gateway) as client:
+        signal_id = await house.gateway.emit("errand", "ann")
+        await house.working.wait()
+        tagged = await client.get("/budget", headers={"concorde-run-tag": house.tag})
+        untagged = await client.get("/budget")
+        house.gate.set()
+        await house.gateway.wait_settled(signal_id)
+        ended = await client.get("/budget", headers={"concorde-run-tag": house.tag})
+    assert [json.loads(answer.content)["for"] for answer in (tagged, untagged, ended)] == ["ann", None, None]
+    assert any(run is not None for run in hooked)
+
+
+async def test_a_handler_that_comes_after_the_start_is_refused(tmp_path: Path) -> None:
+    """CLM-3: a worker that recovers must know every handler."""
+    house = House(tmp_path)
+    async with running(house.gateway):
+        with pytest.raises(InvalidHandler, match="too late"):
+            house.gateway.add_handler("other", lambda signal: None)
+
+
+def test_what_a_gateway_is_given_wrongly_is_refused_where_it_is_written() -> None:
+    """Misuse is loud at once: the store, an unknown option, a host without tokens."""
+    runtime = FunctionRuntime(House.work)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="sqlite:///PATH"):
+        Gateway(store="postgres://x", runtime=runtime)
+    with pytest.raises(UsageError, match="no such option: max_runing"):
+        Gateway(store="memory:", runtime=runtime, max_runing=3)
+    with pytest.raises(UsageError, match="operator_token and agent_token"):
+        Gateway(store="memory:", runtime=runtime, host="0.0.0.0")
+    with pytest.raises(UsageError, match="a stop is"):
+        Gateway(store="memory:", runtime=runtime).stop("now")
