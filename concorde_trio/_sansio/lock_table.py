@@ -75,25 +75,24 @@ class _Line:
 
     __slots__ = ("front", "head", "lines", "name", "tail")
 
-    def __init__(self, lines: dict[str, _Line], name: str) -> None:
-        self.lines = lines  # the name space it stands in, which it leaves when it is empty
+    def __init__(self, lines: dict[str, _Line], name: str, first: _Place) -> None:
+        self.lines = lines  # the name space it stands in, and leaves with its last run
         self.name = name
-        self.head: _Place | None = None
-        self.tail: _Place | None = None
-        self.front: _Place | None = None
+        self.head: _Place | None = first
+        self.tail: _Place | None = first
+        self.front: _Place | None = first
 
 
 class _Place:
     """Where one run stands in one line."""
 
-    __slots__ = ("after", "before", "clear", "entry", "line")
+    __slots__ = ("after", "before", "entry", "line")
 
-    def __init__(self, entry: _Entry, line: _Line, before: _Place | None) -> None:
+    def __init__(self, entry: _Entry) -> None:
         self.entry = entry
-        self.line = line
-        self.before = before
+        self.before: _Place | None = None
         self.after: _Place | None = None
-        self.clear = False
+        self.line: _Line
 
 
 class _Entry:
@@ -105,7 +104,7 @@ class _Entry:
         self.run = run
         self.signal = signal
         self.number = number
-        self.places: list[_Place] = []
+        self.places: tuple[_Place, ...] = ()  # its session first
         self.missing = 0
         self.held = False
 
@@ -140,18 +139,26 @@ class LockTable(Generic[RunT, SignalT]):
         if run in self._entries:
             raise WrongState(f"run {run!r} is in the lock table already; a run is enqueued once in its life")
         if not isinstance(session, str):
-            raise UsageError(
-                f"session must be a name, not {session!r:.80}; a fresh session has a name of its own (LCK-1)"
-            )
+            raise UsageError(f"session must be a name, not {session!r:.80}; a fresh session has one too (LCK-1)")
         if isinstance(resources, str):
             raise UsageError(f"resources must be names, not one string: write [{resources!r:.80}]")
-        names = tuple(dict.fromkeys(resources)) if resources else ()
+        names = dict.fromkeys(resources) if resources else ()
         self._enqueued = number = self._enqueued + 1
         self._entries[run] = entry = _Entry(run, signal, number)
-        _join(entry, self._sessions, session)
-        for name in names:
-            _join(entry, self._resources, name)
-        if entry.missing:
+        place = _Place(entry)
+        missing = 0 if _join(place, self._sessions, session) else 1
+        if names:
+            places = [place]
+            for name in names:
+                place = _Place(entry)
+                places.append(place)
+                if not _join(place, self._resources, name):
+                    missing += 1
+            entry.places = tuple(places)
+        else:
+            entry.places = (place,)
+        if missing:
+            entry.missing = missing
             self._waiting += 1
             return ()
         return (run,)
@@ -170,14 +177,16 @@ class LockTable(Generic[RunT, SignalT]):
             )
         if not hold:
             del self._entries[run]
-            return self._leave(entry)
+            freed: list[_Entry] = []
+            _leave(entry, freed)
+            return self._permit(freed)
         self._held.setdefault(entry.signal, []).append(entry)
         entry.held = True
-        freed: list[_Entry] = []
+        freed = []
         for place in entry.places:
             place.line.front = front = place.after
-            if front is not None:
-                _look_at(front, freed)
+            if front is not None and front.entry.signal == entry.signal:
+                _clear(front, freed)
         return self._permit(freed)
 
     def release(self, signal: SignalT) -> tuple[RunT, ...]:
@@ -185,7 +194,7 @@ class LockTable(Generic[RunT, SignalT]):
         freed: list[_Entry] = []
         for entry in self._held.pop(signal, ()):
             del self._entries[entry.run]
-            _unlink(entry, freed)
+            _leave(entry, freed)
         return self._permit(freed)
 
     def withdraw(self, run: RunT) -> tuple[RunT, ...]:
@@ -196,16 +205,18 @@ class LockTable(Generic[RunT, SignalT]):
         del self._entries[run]
         if entry.missing:
             self._waiting -= 1
-        return self._leave(entry)
+        freed: list[_Entry] = []
+        _leave(entry, freed)
+        return self._permit(freed)
 
     # --- what only looks ------------------------------------------------------------------------------------
 
     def why(self, run: RunT) -> Why[RunT]:
         """What ``run`` waits for (LCK-7). Costs time in its position and in the length of the chain to the root."""
         entry = root = self._entry(run)
-        missing = tuple(_missing(place) for place in entry.places if not place.clear)
+        missing = tuple(_missing(place) for place in entry.places if not _is_clear(place))
         while root.missing:
-            place = next(place for place in root.places if not place.clear)
+            place = next(place for place in root.places if not _is_clear(place))
             assert place.before is not None
             root = place.before.entry
         return Why(missing=missing, root=root.run)
@@ -253,12 +264,9 @@ class LockTable(Generic[RunT, SignalT]):
         except KeyError:
             raise UnknownId(f"run {run!r} is not in the lock table: never enqueued, or released already") from None
 
-    def _leave(self, entry: _Entry) -> tuple[RunT, ...]:
-        freed: list[_Entry] = []
-        _unlink(entry, freed)
-        return self._permit(freed) if freed else ()
-
     def _permit(self, freed: list[_Entry]) -> tuple[RunT, ...]:
+        if not freed:
+            return ()
         self._waiting -= len(freed)
         if len(freed) > 1:
             freed.sort(key=_number)
@@ -269,61 +277,69 @@ def _number(entry: _Entry) -> int:
     return entry.number
 
 
-def _join(entry: _Entry, lines: dict[str, _Line], name: str) -> None:
-    """Put ``entry`` at the tail of the line of that name."""
+def _join(place: _Place, lines: dict[str, _Line], name: str) -> bool:
+    """Put ``place`` at the tail of the line of that name; whether it is clear there."""
     line = lines.get(name)
     if line is None:
-        lines[name] = line = _Line(lines, name)
+        lines[name] = place.line = _Line(lines, name, place)
+        return True
     before = line.tail
-    place = _Place(entry, line, before)
-    line.tail = place
-    entry.places.append(place)
-    if before is None:
-        line.head = line.front = place
-        place.clear = True
-        return
-    before.after = place
-    if line.front is None:
-        line.front = place
-        if before.entry.signal == entry.signal:
-            place.clear = True
-            return
-    entry.missing += 1
+    assert before is not None
+    place.line = line
+    place.before = before
+    before.after = line.tail = place
+    if line.front is not None:
+        return False
+    line.front = place
+    return bool(before.entry.signal == place.entry.signal)
 
 
-def _look_at(front: _Place, freed: list[_Entry]) -> None:
-    """``front`` may have become clear: what stands before a front is held."""
-    if not front.clear and (front.before is None or front.before.entry.signal == front.entry.signal):
-        front.clear = True
-        entry = front.entry
-        entry.missing -= 1
-        if not entry.missing:
-            freed.append(entry)
-
-
-def _unlink(entry: _Entry, freed: list[_Entry]) -> None:
+def _leave(entry: _Entry, freed: list[_Entry]) -> None:
     """Take ``entry`` out of all its lines; runs that miss nothing any more are added to ``freed``."""
     for place in entry.places:
-        line, before, after = place.line, place.before, place.after
-        if before is None:
-            line.head = after
-        else:
-            before.after = after
+        _unlink(place, freed)
+    entry.places = ()  # breaks the cycle entry - place, so that no garbage collector has to
+
+
+def _unlink(place: _Place, freed: list[_Entry]) -> None:
+    line, before, after = place.line, place.before, place.after
+    if before is not None:
+        before.after = after
+    else:
+        line.head = after
         if after is None:
-            line.tail = before
-        else:
-            after.before = before
-        if line.front is place:
-            line.front = after
-        if line.head is None:
             del line.lines[line.name]
-        elif line.front is not None:
-            _look_at(line.front, freed)
-    entry.places.clear()  # breaks the cycle entry - place, so that no garbage collector has to
+            return
+    if after is not None:
+        after.before = before
+    else:
+        line.tail = before
+    if line.front is place:
+        line.front = after
+        if after is not None and (before is None or before.entry.signal == after.entry.signal):
+            _clear(after, freed)
+    elif before is None and line.front is after and after is not None and after.entry.signal != place.entry.signal:
+        # The last held run on this lock has left. Had the front been of its signal, it would have been clear before.
+        _clear(after, freed)
+
+
+def _clear(place: _Place, freed: list[_Entry]) -> None:
+    """``place`` has become clear."""
+    entry = place.entry
+    entry.missing -= 1
+    if not entry.missing:
+        freed.append(entry)
+
+
+def _is_clear(place: _Place) -> bool:
+    before = place.before
+    return place.entry.held or (
+        place.line.front is place and (before is None or before.entry.signal == place.entry.signal)
+    )
 
 
 def _missing(place: _Place) -> Missing[Any]:
-    """What stands before ``place``; the nearest does block it, for else the place would be clear."""
+    """What stands before ``place``, which is not clear; therefore the nearest does block it."""
     before = place.before
     assert before is not None
     blocker = before.entry.run
@@ -331,11 +347,8 @@ def _missing(place: _Place) -> Missing[Any]:
     while before is not None:
         position += 1
         before = before.before
-    return Missing(lock=_lock(place.line, place), blocker=blocker, position=position)
-
-
-def _lock(line: _Line, place: _Place) -> Lock:
-    return Lock("session" if place is place.entry.places[0] else "resource", line.name)
+    lock = Lock("session" if place is place.entry.places[0] else "resource", place.line.name)
+    return Missing(lock=lock, blocker=blocker, position=position)
 
 
 def _view(lock: Lock, line: _Line) -> LockView[RunT]:

@@ -1,0 +1,33 @@
+"""What a benchmark was run on: without it a figure means nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+
+def describe() -> dict[str, str | int]:
+    """The machine and the Python: processor, cores, system, implementation and version."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count() or 0,
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+    }
+
+
+def sentence() -> str:
+    """The same in one line."""
+    machine = describe()
+    return f"{machine['python']} on {machine['processor']}, {machine['cores']} cores, {machine['system']}"
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown processor"
