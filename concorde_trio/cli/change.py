@@ -46,7 +46,10 @@ def cancel(target: str, store: str | None, direct: bool, as_json: bool) -> None:
 @queue_options
 @json_option
 def retry(signal_id: str, store: str | None, direct: bool, as_json: bool) -> None:
-    """Emit a settled signal's kind and payload again; prints the new id.
+    """Emit a settled signal again.
+
+    The new signal has the same kind and payload, is linked to the old one and
+    joins at the tail. Its id is printed.
 
     \b
     Examples:

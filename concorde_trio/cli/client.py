@@ -49,7 +49,7 @@ class Client:
         """The JSON document at a path; what is None in ``query`` is left out."""
         return self._ask("GET", segments, query=query or {})
 
-    def post(self, *segments: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
+    def post(self, *segments: str, body: Any = None, headers: Mapping[str, str | bytes] | None = None) -> Any:
         """Post a JSON body (none: an empty one) and give the JSON document that answers, None if it is empty."""
         return self._ask("POST", segments, body=body, headers=headers or {})
 
@@ -60,13 +60,17 @@ class Client:
         *,
         query: Mapping[str, object] | None = None,
         body: Any = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str | bytes] | None = None,
     ) -> Any:
         path = self._prefix + "".join("/" + quote(segment, safe="") for segment in segments)
         asked = {name: value for name, value in (query or {}).items() if value is not None}
         if asked:
             path += "?" + urlencode(asked)
-        sent = {"authorization": f"Bearer {self.endpoint.token}", "accept": "application/json", **(headers or {})}
+        sent: dict[str, str | bytes] = {
+            "authorization": f"Bearer {self.endpoint.token}",
+            "accept": "application/json",
+            **(headers or {}),
+        }
         data = None
         if method == "POST":
             data = b"" if body is None else json.dumps(body).encode()

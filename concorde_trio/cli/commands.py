@@ -6,9 +6,11 @@ A command's module is imported when it is called (or when the list of all of the
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import click
+
+from concorde_trio.cli.entry import PipeClosed
 
 COMMANDS = {
     "serve": "serve",
@@ -40,13 +42,22 @@ class Program(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise PipeClosed from error
+
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
+        from importlib.metadata import PackageNotFoundError, version
+
         try:
-            click.echo(f"concorde-trio {version('concorde-trio')}")
+            print(f"concorde-trio {version('concorde-trio')}")
         except PackageNotFoundError:
-            click.echo("concorde-trio (not installed)")
+            print("concorde-trio (not installed)")
         ctx.exit()
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import click
 
+from concorde_trio._sansio import json_values
 from concorde_trio.cli.options import json_option, queue_options, read_json
 from concorde_trio.cli.queue import database_path
 from concorde_trio.cli.show import document, say, visible
+from concorde_trio.cli.sources import open_source
+from concorde_trio.cli.waiting import wait_settled
+from concorde_trio.records import check_name
 
 
 @click.command()
@@ -32,9 +36,14 @@ def emit(
       concorde-trio emit report.due --key report-2026-11-29 --store office.db
     """
     value = read_json(payload, "JSON")
+    # What can never be stored is refused here, before anybody is asked.
+    check_name(kind, "kind")
+    json_values.encode(value)
+    if key is not None:
+        check_name(key, "key")
+        # HTTP drops white space around a header, and a key must come as it was written.
+        direct = direct or key != key.strip()
     path = database_path(store, create=create)
-    from concorde_trio.cli.sources import open_source
-
     source = open_source(path, direct=direct)
     signal_id = source.emit(kind, value, key)
     if not wait:
@@ -43,8 +52,6 @@ def emit(
         else:
             say(visible(signal_id))
         return 0
-    from concorde_trio.cli.waiting import wait_settled
-
     if not as_json:
         say(visible(signal_id))
     return wait_settled(path, direct, signal_id, as_json=as_json)

@@ -22,6 +22,10 @@ TRACEBACK = "CONCORDE_TRACEBACK"
 PROGRAM = "concorde-trio"
 
 
+class PipeClosed(Exception):
+    """Whoever reads our output went away. Click would make a failure of the BrokenPipeError itself."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command (``sys.argv`` unless given) and return its exit status."""
     _never_fail_to_encode(sys.stdout)
@@ -47,21 +51,21 @@ def _status(error: BaseException) -> int:
     for leaf in found:
         if isinstance(leaf, KeyboardInterrupt | click.Abort):
             return INTERRUPTED
+        if isinstance(leaf, BrokenPipeError | PipeClosed):
+            _drop_output()
+            return PIPE_CLOSED
         if isinstance(leaf, SystemExit):
             raise leaf
     if os.environ.get(TRACEBACK):
         import traceback
 
         traceback.print_exception(error)
-    if any(isinstance(leaf, BrokenPipeError) for leaf in found):
-        _drop_output()
-        return PIPE_CLOSED
     return _explain(found[0])
 
 
 def _explain(error: BaseException) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        click.echo(error.format_message(), err=True)
+        print(error.format_message(), file=sys.stderr)
         return MISUSE
     if isinstance(error, click.UsageError):
         hint = f" (see {error.ctx.command_path} --help)" if error.ctx is not None else ""
@@ -87,7 +91,7 @@ def _explain(error: BaseException) -> int:
 
 def _complain(message: str, status: int) -> int:
     sentence = " ".join(message.split()) or "it failed, and gave no reason"
-    click.echo(f"{PROGRAM}: {visible(sentence)}", err=True)
+    print(f"{PROGRAM}: {visible(sentence)}", file=sys.stderr)
     return status
 
 

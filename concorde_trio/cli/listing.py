@@ -99,7 +99,9 @@ def runs(
     direct: bool,
     as_json: bool,
 ) -> None:
-    """List runs, newest first, with who a waiting one waits for, or show one.
+    """List runs, newest first, or show one.
+
+    A waiting run is shown with the run that it waits for.
 
     \b
     Examples:
@@ -160,6 +162,8 @@ def show_signal(signal: Document) -> None:
     say()
     if signal["runs"]:
         table(RUN_COLUMNS, [_run_row(run) for run in signal["runs"]])
+        if signal["next"] is not None:
+            note(f"the last {len(signal['runs'])} of its runs; there are more")
     else:
         say("no runs")
 

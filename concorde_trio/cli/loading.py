@@ -46,7 +46,9 @@ def _import(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
-            raise wrong_target(f"there is no module {error.name!r}, neither in {visible(folder)} nor installed.") from None
+            raise wrong_target(
+                f"there is no module {error.name!r}, neither in {visible(folder)} nor installed."
+            ) from None
         _show_theirs(error)
         raise click.ClickException(f"module {name} could not be imported: {error}") from None
     except (KeyboardInterrupt, GeneratorExit):

@@ -21,7 +21,10 @@ Document: TypeAlias = dict[str, Any]
 @queue_options
 @json_option
 def why(run_id: str, store: str | None, direct: bool, as_json: bool) -> None:
-    """Say why a run waits: for whom, on what, since when, and who is at the root.
+    """Say why a run waits.
+
+    For whom, on which session or resource, since when, at which place in the
+    line, and who is at the root of the chain.
 
     \b
     Examples:
@@ -65,12 +68,13 @@ def locks(store: str | None, direct: bool, as_json: bool) -> None:
 
 def _row(lock: Document) -> tuple[Cell | str, ...]:
     holders = lock["holders"]
+    more = [f"and {lock['more_waiting']} more"] if lock["more_waiting"] else []
     return (
         lock["space"],
         lock["name"],
         Cell(", ".join(f"{run['run_id']} ({run['state']})" for run in holders) or "-", "bold", whole=True),
         at(holders[0]["since"]) if holders else "-",
-        Cell(", ".join(run["run_id"] for run in lock["waiting"]) or "-", whole=True),
+        Cell(", ".join([run["run_id"] for run in lock["waiting"]] + more) or "-", whole=True),
     )
 
 

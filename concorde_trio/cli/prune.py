@@ -12,6 +12,8 @@ import trio
 from concorde_trio.cli.options import Duration, json_option, store_option
 from concorde_trio.cli.queue import database_path
 from concorde_trio.cli.show import at, document, plural, say
+from concorde_trio.cli.stored import BUSY_TIMEOUT
+from concorde_trio.stores.sqlite import SqliteStore
 
 
 @click.command()
@@ -58,10 +60,8 @@ def _tell(as_json: bool, sentence: str, signals: int, runs: int, before: float, 
 
 
 async def _count(path: Path, before: float) -> tuple[int, int]:
-    from concorde_trio.stores.sqlite import SqliteStore
-
     old = "select id from signals where state in ('done', 'failed') and settled_at < ?"
-    store = SqliteStore(path)
+    store = SqliteStore(path, busy_timeout=BUSY_TIMEOUT)
     async with store.open(), store.transaction() as tx:
         signals = await tx.execute(f"select count(*) from ({old})", (before,))
         runs = await tx.execute(f"select count(*) from runs where signal_id in ({old})", (before,))
@@ -69,9 +69,7 @@ async def _count(path: Path, before: float) -> tuple[int, int]:
 
 
 async def _prune(path: Path, before: float) -> tuple[int, int]:
-    from concorde_trio.stores.sqlite import SqliteStore
-
-    store = SqliteStore(path)
+    store = SqliteStore(path, busy_timeout=BUSY_TIMEOUT)
     async with store.open():
         pruned = await store.prune(before)
     return pruned.signals, pruned.runs

@@ -1,4 +1,7 @@
-"""Which queue a command is about: ``--store``, then CONCORDE_STORE, then ``concorde.db`` in the current folder."""
+"""Which queue a command is about: ``--store``, then CONCORDE_STORE, then ``concorde.db`` in the current folder.
+
+The law: a misspelt path makes no new queue, and puts no tables into a database that has none of ours.
+"""
 
 from __future__ import annotations
 
@@ -7,35 +10,45 @@ from pathlib import Path
 import click
 
 from concorde_trio.cli.show import visible
+from concorde_trio.stores.sqlite_place import Place, place_of
+from concorde_trio.stores.sqlite_probe import holds_queue
 
 DEFAULT = "concorde.db"
 _SCHEME = "sqlite:///"
-_HEADER = b"SQLite format 3\0"
 
 
 def database_path(store: str | None, *, create: bool = False) -> Path:
-    """The queue's database file. UsageError when none was named, or it is not there (unless ``create``), or is none.
+    """The queue's database file. UsageError when none was named, or there is no queue in it (unless ``create``).
 
-    ``store`` is a path or ``sqlite:///PATH`` (``sqlite:////PATH`` is absolute), None for the default.
+    ``store`` is a path or ``sqlite:///PATH`` (``sqlite:////PATH`` is absolute), None for the default. StoreError for a
+    file that cannot be read or is no database.
     """
-    if store is None:
-        path = Path(DEFAULT)
-        if not create and not path.exists():
-            raise click.UsageError(
-                f"no queue: there is no {DEFAULT} in this folder; name one with --store PATH or CONCORDE_STORE."
-            )
-    else:
-        path = Path(_strip_scheme(store)).expanduser()
-    shown = visible(str(path))
-    if path.is_dir():
-        raise click.UsageError(f"{shown} is a folder; name the database file in it.")
-    if path.exists():
-        _check_is_database(path, shown)
-    elif not create:
-        raise click.UsageError(f"there is no database at {shown}; it is made by the first `concorde-trio serve`.")
-    elif not path.absolute().parent.is_dir():
-        raise click.UsageError(f"there is no folder {visible(str(path.absolute().parent))} to make the database in.")
-    return path
+    if store is None and not create and not Path(DEFAULT).exists():
+        raise click.UsageError(
+            f"no queue: there is no {DEFAULT} in this folder; name one with --store PATH or CONCORDE_STORE."
+        )
+    given = DEFAULT if store is None else _strip_scheme(store)
+    place = place_of(given)
+    if place.database.is_dir():
+        raise click.UsageError(f"{visible(given)} is a folder; name the database file in it.")
+    if not place.database.exists():
+        _check_missing(place, given, create=create)
+        return place.database
+    place.check()
+    if not holds_queue(place) and not create:
+        raise click.UsageError(
+            f"there is no queue in the database {visible(given)}; the first `concorde-trio serve` makes it."
+        )
+    return place.database
+
+
+def _check_missing(place: Place, given: str, *, create: bool) -> None:
+    if not create:
+        raise click.UsageError(
+            f"there is no database at {visible(given)}; the first `concorde-trio serve` makes it, or `emit --create`."
+        )
+    if not place.database.parent.is_dir():
+        raise click.UsageError(f"there is no folder {visible(str(place.database.parent))} to make the database in.")
 
 
 def _strip_scheme(store: str) -> str:
@@ -43,21 +56,8 @@ def _strip_scheme(store: str) -> str:
         raise click.UsageError("a path cannot have a NUL in it.")
     if store.startswith(_SCHEME):
         store = store.removeprefix(_SCHEME)
-    elif "://" in store or store.startswith("sqlite:"):
+    elif "://" in store or store.startswith(("sqlite:", "file:")):
         raise click.UsageError(f"expected a path or sqlite:///PATH, not {visible(store)!r}.")
-    if not store or store == ":memory:":
+    if not store or store.startswith(":memory:"):
         raise click.UsageError("a queue in memory belongs to its process alone; name a database file.")
     return store
-
-
-def _check_is_database(path: Path, shown: str) -> None:
-    # No connection of this process may be open yet: closing any descriptor of a file drops its POSIX locks.
-    if not path.is_file():
-        raise click.ClickException(f"{shown} is not a file, so it is no database.")
-    try:
-        with path.open("rb") as file:
-            header = file.read(len(_HEADER))
-    except OSError as error:
-        raise click.ClickException(f"cannot read {shown}: {error.strerror}") from None
-    if header and header != _HEADER:
-        raise click.ClickException(f"{shown} is not a SQLite database.")

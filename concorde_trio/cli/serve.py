@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
@@ -15,7 +16,7 @@ import trio
 from concorde_trio.cli.entry import leaves
 from concorde_trio.cli.loading import load_object, wrong_target
 from concorde_trio.cli.options import Duration, json_option
-from concorde_trio.cli.show import document, say, visible
+from concorde_trio.cli.show import say, visible
 from concorde_trio.errors import ConcordeError
 
 if TYPE_CHECKING:
@@ -47,7 +48,10 @@ def serve(
     log_level: str,
     as_json: bool,
 ) -> None:
-    """Serve a queue: import MODULE from the current folder and run its GATEWAY.
+    """Serve a queue with a Gateway of yours.
+
+    MODULE is imported from the current folder, and its GATEWAY runs until it
+    is told to stop. Its address and operator token are printed as a link.
 
     The first Ctrl-C or SIGTERM drains (claimed runs end, nothing new is
     claimed), a second parks (waiting runs stay stored), a third cancels.
@@ -77,7 +81,8 @@ async def _run(gateway: Gateway, target: str, as_json: bool) -> None:
     async with trio.open_nursery() as nursery:
         url: str = await nursery.start(gateway.run)
         if as_json:
-            document({"url": url, "link": gateway.link, "pid": os.getpid()})
+            # On one line, so that who started this can read a line and go on.
+            say(json.dumps({"url": url, "link": gateway.link, "pid": os.getpid()}))
         else:
             say(f"{target} serves at {url} (Ctrl-C to stop)\n{gateway.link}")
         # Whoever reads this waits for it, and nothing else may come for hours.

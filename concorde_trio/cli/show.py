@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
-import click
 
 STYLES: Mapping[str, str] = {
     "pending": "yellow",
@@ -71,17 +70,17 @@ def _visible_character(character: str) -> str:
 
 def say(text: str = "") -> None:
     """One line on stdout; ``text`` has been made visible where it came from outside."""
-    click.echo(text)
+    print(text)
 
 
 def note(text: str) -> None:
     """One line on stderr: an explanation beside the answer."""
-    click.echo(visible(text), err=True)
+    print(visible(text), file=sys.stderr)
 
 
 def document(value: object) -> None:
     """One JSON document on stdout, in ASCII: the same on every terminal and in every locale."""
-    click.echo(json.dumps(value, indent=2, allow_nan=False))
+    print(json.dumps(value, indent=2, allow_nan=False))
 
 
 def json_text(value: object) -> str:

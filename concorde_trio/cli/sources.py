@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import click
 
 from concorde_trio.cli.client import Client, WorkerGone
+from concorde_trio.cli.options import LIMIT
 from concorde_trio.errors import UnknownId
 from concorde_trio.server.endpoint import read_endpoint
 
@@ -89,12 +90,18 @@ class Served:
         return _object(self._client.get("runs", run_id))
 
     def locks(self) -> Document:
-        """GET /locks."""
-        return _object(self._client.get("locks"))
+        """GET /locks, every page of it."""
+        page = _object(self._client.get("locks", query={"limit": LIMIT}))
+        locks = list(page["locks"])
+        while page["next"] is not None:
+            page = _object(self._client.get("locks", query={"limit": LIMIT, "after": page["next"]}))
+            locks += page["locks"]
+        return {**page, "locks": locks}
 
     def emit(self, kind: str, payload: Any, key: str | None) -> str:
         """POST /signals."""
-        headers = {} if key is None else {"idempotency-key": key}
+        # Header values are bytes; the server reads these as UTF-8.
+        headers = {} if key is None else {"idempotency-key": key.encode()}
         return _id(self._client.post("signals", body={"kind": kind, "payload": payload}, headers=headers))
 
     def cancel_run(self, run_id: str) -> None:

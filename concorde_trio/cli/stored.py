@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import trio
 
 from concorde_trio._sansio.run_tags import RunTags
+from concorde_trio.cli.options import LIMIT
 from concorde_trio.cli.sources import Document
 from concorde_trio.errors import UnknownId
 from concorde_trio.records import JSON, Run, RunOutcome, RunPrompt, RunState, SignalState
@@ -25,8 +26,8 @@ from concorde_trio.signals.worker import SignalWorker, new_signal
 from concorde_trio.stores.sqlite import SqliteStore
 
 T = TypeVar("T")
-ALL_RUNS = 100_000
-"""More runs than one signal can have."""
+BUSY_TIMEOUT = 10.0
+"""Seconds that a command waits for a database that others hold: a person sits before it."""
 
 
 class Stored:
@@ -52,9 +53,10 @@ class Stored:
             record = await store.signal(signal_id)
             if record is None:
                 raise UnknownId(f"there is no signal {signal_id!r:.80}")
-            runs = await store.runs(RunFilter(signal_id=signal_id, limit=ALL_RUNS))
             mask = await _mask(store)
-            return documents.signal_with_runs(record, await _with_waits(store, runs, mask), mask)
+            where = RunFilter(signal_id=signal_id, limit=LIMIT)
+            page = documents.runs_document(await _with_waits(store, await store.runs(where), mask), LIMIT)
+            return {**documents.signal_with_runs(record, page["runs"], mask), "next": page["next"]}
 
         return self._ask(ask)
 
@@ -85,13 +87,14 @@ class Stored:
         """The lock table as the rows describe it."""
 
         async def ask(store: SqliteStore) -> Document:
-            return documents.locks_document((await _views(store)).locks(), await _mask(store))
+            views, mask = await _views(store), await _mask(store)
+            return {"locks": [documents.lock_document(lock, mask) for lock in views.locks()], "next": None}
 
         return self._ask(ask)
 
     def emit(self, kind: str, payload: JSON, key: str | None) -> str:
         """The id of the signal, once it is committed (SIG-8)."""
-        return SqliteStore(self._path).emit_sync([new_signal(kind, payload, key=key, emitted_at=time.time())])[0]
+        return self._store().emit_sync([new_signal(kind, payload, key=key, emitted_at=time.time())])[0]
 
     def cancel_run(self, run_id: str) -> None:
         """Leave a request for the next worker (RUN-6)."""
@@ -107,11 +110,14 @@ class Stored:
 
     def _ask(self, question: Callable[[SqliteStore], Awaitable[T]]) -> T:
         async def main() -> T:
-            store = SqliteStore(self._path)
+            store = self._store()
             async with store.open():
                 return await question(store)
 
         return trio.run(main)
+
+    def _store(self) -> SqliteStore:
+        return SqliteStore(self._path, busy_timeout=BUSY_TIMEOUT)
 
 
 class _NoRuntime:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from concorde_trio.cli.show import STYLES, coloured, document, note, say, visible, visible_lines
 from concorde_trio.cli.sources import is_served, open_source
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 Document: TypeAlias = dict[str, Any]
 FIRST, LONGEST = 0.05, 0.5
@@ -67,8 +70,17 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
         yield tell
         return
-    from rich.console import Console
-    from rich.text import Text
+    with ExitStack() as stack:
+        spinner: list[Status] = []
 
-    with Console(stderr=True, markup=False, highlight=False, emoji=False).status(Text("waiting")) as status:
-        yield lambda text: status.update(Text(text))
+        def spin(text: str) -> None:
+            # Started late, since most waits are short and Rich takes a tenth of a second to import.
+            from rich.console import Console
+            from rich.text import Text
+
+            if not spinner:
+                console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+                spinner.append(stack.enter_context(console.status(Text(visible(text)))))
+            spinner[0].update(Text(visible(text)))
+
+        yield spin

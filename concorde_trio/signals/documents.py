@@ -18,6 +18,9 @@ Document: TypeAlias = dict[str, Any]
 Mask: TypeAlias = Callable[[JSON], JSON]
 """Masks every tag in a JSON value, as ``RunTags.mask_json`` does."""
 
+SHOWN_WAITING = 100
+"""Runs that are shown as waiting for one lock."""
+
 
 def signal_document(record: SignalRecord, mask: Mask) -> Document:
     """A signal, without its runs."""
@@ -91,7 +94,9 @@ def runs_document(runs: list[Document], limit: int) -> Document:
     return {"runs": runs, "next": runs[-1]["position"] if len(runs) == limit else None}
 
 
-def locks_document(locks: Iterable[LockView], mask: Mask) -> Document:
-    """The lock table: what is held, and who waits, in order."""
-    found: Document = mask({"locks": [lock.as_json() for lock in locks]})
+def lock_document(lock: LockView, mask: Mask) -> Document:
+    """A lock: who holds it, and who waits, in order; ``more_waiting`` says how many wait beyond those shown."""
+    more = max(0, len(lock.waiting) - SHOWN_WAITING)
+    shown = attrs.evolve(lock, waiting=lock.waiting[:SHOWN_WAITING])
+    found: Document = mask({**shown.as_json(), "more_waiting": more})
     return found

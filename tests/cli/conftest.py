@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from concorde_trio.cli import main
+from tests.cli.queues import write_household
 from tests.cli.running import Command, Done, script
 
 
@@ -23,6 +25,21 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("CONCORDE_STORE", raising=False)
     monkeypatch.delenv("CONCORDE_TRACEBACK", raising=False)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def written_household(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A queue with something in every state, to be copied."""
+    path = tmp_path_factory.mktemp("household") / "concorde.db"
+    write_household(path)
+    assert not path.with_name("concorde.db-wal").exists()
+    return path
+
+
+@pytest.fixture
+def household(here: Path, written_household: Path) -> Path:
+    """``concorde.db`` in the current folder, with something in every state."""
+    return Path(shutil.copy(written_household, here))
 
 
 @pytest.fixture

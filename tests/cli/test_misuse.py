@@ -1,6 +1,8 @@
 """What is wrong with a command is one clear sentence on stderr; status 2 for misuse, 1 for failure, never a traceback."""
 
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -114,9 +116,11 @@ def test_without_a_queue_each_command_says_how_to_name_one(command: Command, nam
         (":memory:", "in memory", 2),
         ("", "in memory", 2),
         (".", "is a folder", 2),
-        ("text.db", "not a SQLite database", 1),
-        ("short.db", "not a SQLite database", 1),
-        ("pipe.db", "not a file", 1),
+        ("text.db", "no SQLite database", 1),
+        ("short.db", "no SQLite database", 1),
+        ("empty.db", "no queue in the database empty.db", 2),
+        ("other.db", "no queue in the database other.db", 2),
+        ("pipe.db", "no ordinary file", 1),
         ("a\x1bb.db", "a\\x1bb.db", 2),
     ],
 )
@@ -126,12 +130,17 @@ def test_what_is_no_queue_is_refused_with_its_reason(
     """REC-5: an error that cannot pass is a clear one."""
     (here / "text.db").write_text("This is a letter to my aunt, and no database.")
     (here / "short.db").write_text("SQLite")
+    (here / "empty.db").touch()
+    with closing(sqlite3.connect(here / "other.db")) as other:
+        other.execute("create table orders (id integer)")
+    before = (here / "other.db").read_bytes()
     os.mkfifo(here / "pipe.db")
     for arguments in QUEUE_COMMANDS.values():
         done = command(*arguments, "--store", store)
         assert what in done.sentence()
         assert done.status == status
-    assert sorted(path.name for path in here.iterdir()) == ["pipe.db", "short.db", "text.db"]
+    assert sorted(path.name for path in here.iterdir()) == ["empty.db", "other.db", "pipe.db", "short.db", "text.db"]
+    assert (here / "other.db").read_bytes() == before and (here / "empty.db").read_bytes() == b""
 
 
 def test_a_module_that_raises_shows_its_own_traceback_and_one_sentence(command: Command, here: Path) -> None:

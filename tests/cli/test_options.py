@@ -2,7 +2,7 @@
 
 import click
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from concorde_trio.cli.options import Duration, read_json
@@ -45,6 +45,7 @@ def test_a_payload_that_is_not_json_is_refused_with_its_place(text: str, what: s
         read_json(text, "JSON")
 
 
+@settings(max_examples=20)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
