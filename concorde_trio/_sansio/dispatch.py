@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import heapq
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -99,8 +99,9 @@ class Step:
     handle: tuple[SignalRecord, ...] = ()
     cancel_runs: list[str] = attrs.field(factory=list)
     cancel_posts: list[str] = attrs.field(factory=list)
-    cancel_handle: str | None = None
-    """The id of the signal whose handle is to be cancelled."""
+    cancel_handles: list[str] = attrs.field(factory=list)
+    """The ids of signals whose handle, if it is the one being called, is to be cancelled."""
+    claimed: set[str] = attrs.field(factory=set)
 
 
 class Dispatcher:
@@ -171,19 +172,25 @@ class Dispatcher:
             return False
         return not self.live if self.stop_mode is StopMode.DRAIN else not self.running
 
-    def offer(self, signals: Iterable[SignalRecord]) -> int:
-        """Pending signals as the store has them; those already here are passed over. How many were new.
+    def offer(self, signals: Iterable[SignalRecord]) -> list[SignalRecord]:
+        """Pending signals as the store has them, in seq order; those already here are passed over. Those that were new.
 
         They are kept in seq order, so one that became visible late takes its place among the unclaimed (SIG-3).
         """
-        known = {signal.id for signal in self._pending} | self._handling.keys() | self.live.keys()
-        new = [signal for signal in signals if signal.id not in known]
-        if new:
-            late = bool(self._pending) and new[0].seq < self._pending[-1].seq
-            self._pending.extend(new)
-            if late:
-                self._pending = deque(sorted(self._pending, key=lambda signal: signal.seq))
-        return len(new)
+        here = {signal.id for signal in self._pending}
+        new = [
+            signal
+            for signal in signals
+            if signal.id not in here and signal.id not in self._handling and signal.id not in self.live
+        ]
+        self._line_up(new)
+        return new
+
+    def _line_up(self, signals: Sequence[SignalRecord]) -> None:
+        late = bool(signals and self._pending) and signals[0].seq < self._pending[-1].seq
+        self._pending.extend(signals)
+        if late:
+            self._pending = deque(sorted(self._pending, key=lambda signal: signal.seq))
 
     # --- the step ---------------------------------------------------------------------------------------------
 
@@ -197,7 +204,7 @@ class Dispatcher:
         for handled in inbox.handled:
             self._handled(step, handled)
         if inbox.unhandled is not None:
-            self._pending.extendleft(s for s in reversed(inbox.unhandled) if s.id not in self._doomed)
+            self._line_up([left for left in inbox.unhandled if left.id not in self._doomed])
             for left in inbox.unhandled:
                 if left.id in self._doomed:
                     self._fail_pending(step, left)
@@ -291,8 +298,9 @@ class Dispatcher:
         )
 
     def _interrupt(self, step: Step, signal: LiveSignal, what: str) -> None:
-        signal.interrupted = True
-        step.changes.append(ch.InterruptSignal(signal.record.id))
+        if not signal.interrupted:
+            signal.interrupted = True
+            step.changes.append(ch.InterruptSignal(signal.record.id))
         step.events.append(events.SignalInterrupted(at=step.now, signal_id=signal.record.id, what=what))
 
     # --- handles --------------------------------------------------------------------------------------------------
@@ -351,7 +359,8 @@ class Dispatcher:
             if tag is not None:
                 check_tag(tag)
             if context is not None:
-                json_values.encode(context, what="context")
+                # A copy: what its handler, or a route that is given it, does to its own must not change what is kept.
+                context = json_values.decode(json_values.encode(context, what="context"))
         except (InvalidTag, InvalidValue) as error:
             tag, context, fault = None, None, str(error)
         run = Run(
@@ -385,8 +394,8 @@ class Dispatcher:
                 step.cancel_posts.append(target)
         elif target in self._handling:
             self._doomed.add(target)
-            step.cancel_handle = target
-        elif cancel.pending is not None:
+            step.cancel_handles.append(target)
+        elif cancel.pending is not None and target not in step.claimed:
             self._pending = deque(signal for signal in self._pending if signal.id != target)
             self._fail_pending(step, cancel.pending)
         if cancel.request_id is not None:
@@ -435,7 +444,7 @@ class Dispatcher:
         if mode is StopMode.CANCEL:
             running = (live for live in self.runs.values() if live.state is RunState.RUNNING)
             step.cancel_runs.extend(live.run.id for live in running)
-            step.cancel_handle = next(iter(self._handling), None)
+            step.cancel_handles.extend(self._handling)
 
     def _claim(self, step: Step) -> None:
         if self.stop_mode is not None or self._busy:
@@ -465,18 +474,22 @@ class Dispatcher:
             return
 
     def _claimed(self, step: Step, record: SignalRecord) -> None:
+        step.claimed.add(record.id)
         step.changes.append(ch.ClaimSignal(record.id, step.now))
         step.events.append(events.SignalClaimed(at=step.now, signal_id=record.id, kind=record.kind))
 
     # --- recovery ---------------------------------------------------------------------------------------------------
 
-    def recover(self, unfinished: Iterable[Unfinished], now: float) -> Step:
+    def recover(self, unfinished: Iterable[Unfinished], now: float, asked: Inbox | None = None) -> Step:
         """Settle what an earlier worker left and rebuild the table (REC-2 to REC-5), before any other step.
 
         A run that had started failed; one that had not takes its old place; what held locks for its post holds
-        them again until that post is over; a post that had started is not started again.
+        them again until that post is over; a post that had started is not started again. ``asked`` has the cancels
+        and the stop that were asked for before: what they are about is not started first and stopped then.
         """
-        step = Step(now=now)
+        step, asked = Step(now=now), asked or Inbox()
+        if asked.stop is not None:
+            self._stop(step, asked.stop)
         over: list[LiveSignal] = []
         placed: list[LiveRun] = []
         for entry in unfinished:
@@ -504,6 +517,8 @@ class Dispatcher:
             self._end(step, live, RunOutcome.failed("the worker stopped while it ran; it is not run again"))
         for signal in over:
             self._runs_over(step, signal)
+        for cancel in asked.cancels:
+            self._cancel(step, cancel)
         self._start(step)
         step.events.append(
             events.WorkerRecovered(at=now, runs_failed=len(cut), runs_requeued=len(self.runs), signals=len(self.live))

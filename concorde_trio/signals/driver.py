@@ -22,7 +22,8 @@ from concorde_trio.signals.handlers import Handlers
 from concorde_trio.signals.handling import HandlingTask
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.runtime import Runtime
-from concorde_trio.signals.signal_task import SignalTask, Stopper
+from concorde_trio.signals.signal_task import SignalTask
+from concorde_trio.signals.stopper import Stopper
 from concorde_trio.signals.store import SignalStore
 
 logger = logging.getLogger("concorde_trio.worker")
@@ -30,6 +31,9 @@ logger = logging.getLogger("concorde_trio.worker")
 LOW_WATER = 64
 READ_AHEAD = 256
 """Pending signals are read this many at a time, when fewer than LOW_WATER are at hand."""
+
+HANGING = 1.0
+"""How many seconds after stop_grace a commit under way is waited for."""
 
 LATE = 1.0
 """A signal this many seconds old that only the sweep found was missed by its notification (SIG-6)."""
@@ -65,6 +69,7 @@ class Driver:
         self._unread_requests = True
         self._sweeping = False
         self._giving_up = False
+        self._bound = trio.CancelScope()
 
     # --- what other tasks report --------------------------------------------------------------------------------
 
@@ -117,6 +122,7 @@ class Driver:
         """Stop, or stop more strictly (STP-4). Escalates by itself after drain_for and park_for."""
         if self._inbox.stop is None or mode > self._inbox.stop:
             self._inbox.stop = mode
+        self._bound.deadline = min(self._bound.deadline, self._latest_end(mode))
         self._woken.set()
 
     def log_failure(self, what: str, error: BaseException) -> None:
@@ -131,9 +137,18 @@ class Driver:
 
         ``nursery`` is for the tasks of signals; what is left in it then is the caller's to cancel.
         """
+        with self._bound:
+            await self._run(nursery, recovered)
+        if self._bound.cancelled_caught:
+            logger.warning("the store did not take what there was to write in time; it is left to the next start")
+
+    async def _run(self, nursery: trio.Nursery, recovered: Callable[[], None]) -> None:
         self._nursery = nursery
         nursery.start_soon(self._handling.run)
-        await self._finish(self.core.recover(await self._store.unfinished(), self._options.wall_clock()))
+        await self._read_requests()
+        unfinished = await self._store.unfinished()
+        asked, self._inbox = self._inbox, Inbox()
+        await self._finish(self.core.recover(unfinished, self._options.wall_clock(), asked))
         recovered()
         while not (self.core.finished or self._giving_up):
             await self._wait()
@@ -147,6 +162,8 @@ class Driver:
             await self._finish(self.core.step(inbox, self._options.wall_clock()))
 
     async def _wait(self) -> None:
+        if self._unread_requests:
+            return
         if self._unread and self.core.stop_mode is None and self.core.pending < LOW_WATER:
             return
         if self._timers:
@@ -170,10 +187,16 @@ class Driver:
         found = await self._store.pending(limit)
         new = self.core.offer(found)
         self._unread = self._unread or len(found) == limit
-        if self._sweeping and new and self._options.wall_clock() - found[-1].emitted_at > LATE:
-            logger.warning("a sweep found %d signals that no notification had told of", new)
-            self._bus.publish([events.WakeMissed(at=self._options.wall_clock())])
+        if self._sweeping and new:
+            self._tell_missed(new)
         self._sweeping = False
+
+    def _tell_missed(self, found: list[SignalRecord]) -> None:
+        now = self._options.wall_clock()
+        missed = sum(now - signal.emitted_at > LATE for signal in found)
+        if missed:
+            logger.warning("a sweep found %d signals that no notification had told of", missed)
+            self._bus.publish([events.WakeMissed(at=now)])
 
     async def _finish(self, step: Step) -> None:
         """Commit a step, tell of it, and do what it decided."""
@@ -191,9 +214,9 @@ class Driver:
         for signal_id in step.cancel_posts:
             if signal_id in self._tasks:
                 self._tasks[signal_id].post_stopper.stop(CANCELLED_BY_OPERATOR)
-        if step.cancel_handle is not None:
+        for signal_id in step.cancel_handles:
             stopped = self.core.stop_mode is StopMode.CANCEL
-            self._handling.cancel(step.cancel_handle, "the worker was stopped" if stopped else CANCELLED_BY_OPERATOR)
+            self._handling.cancel(signal_id, "the worker was stopped" if stopped else CANCELLED_BY_OPERATOR)
         if step.handle:
             self._handling.give(step.handle)
         for event in step.events:
@@ -269,6 +292,14 @@ class Driver:
             self._at(now + options.park_for, lambda: self.stop(StopMode.CANCEL))
         if mode is StopMode.CANCEL:
             self._at(now + options.stop_grace, self._give_up)
+
+    def _latest_end(self, mode: StopMode) -> float:
+        """When a stop must be over even if the store hangs, so that no timer of this task is looked at."""
+        options, end = self._options, trio.current_time() + self._options.stop_grace + HANGING
+        for milder, seconds in ((StopMode.DRAIN, options.drain_for), (StopMode.PARK, options.park_for)):
+            if mode <= milder:
+                end += float("inf") if seconds is None else seconds
+        return end
 
     def _give_up(self) -> None:
         """STP-3: what has not ended by now is left to recovery."""

@@ -17,6 +17,7 @@ class EventBus:
         self._sends: dict[int, trio.MemorySendChannel[Event]] = {}
         self._calls: list[Callable[[Event], None]] = []
         self._next = 0
+        self._closed = False
 
     def publish(self, events: Iterable[Event]) -> None:
         """Give out events; never waits. A subscriber whose buffer is full gets the end of its stream instead."""
@@ -40,6 +41,8 @@ class EventBus:
         send, receive = trio.open_memory_channel[Event](buffer)
         number, self._next = self._next, self._next + 1
         self._sends[number] = send
+        if self._closed:
+            self.close()
         try:
             yield receive
         finally:
@@ -48,7 +51,8 @@ class EventBus:
             receive.close()
 
     def close(self) -> None:
-        """End every stream."""
+        """End every stream, those that are asked for later too."""
+        self._closed = True
         for send in self._sends.values():
             send.close()
         self._sends.clear()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import trio
+
 from concorde_trio.records import storable_text
 
 LIMIT = 2_000
@@ -9,7 +11,7 @@ LIMIT = 2_000
 
 def describe(error: BaseException) -> str:
     """The cause in words. Exception groups are unwrapped to the exceptions in them; the first is told in full."""
-    leaves = list(_leaves(error))
+    leaves = _leaves(error)
     first, more = leaves[0], len(leaves) - 1
     try:
         message = str(first)
@@ -23,9 +25,15 @@ def describe(error: BaseException) -> str:
 
 
 def _leaves(error: BaseException) -> list[BaseException]:
-    if not isinstance(error, BaseExceptionGroup):
-        return [error]
-    return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
+    """The exceptions in a group of groups, in order. By hand: groups may be nested deeper than the stack."""
+    leaves, left = [], [error]
+    while left:
+        one = left.pop()
+        if isinstance(one, BaseExceptionGroup):
+            left.extend(reversed(one.exceptions))
+        else:
+            leaves.append(one)
+    return leaves
 
 
 def alone(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
@@ -36,3 +44,13 @@ def alone(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
             return None
         error = error.exceptions[0]
     return error
+
+
+def not_cancelled(error: BaseException) -> BaseException | None:
+    """``error`` without what Trio's cancellation put into it: itself if there is none of it, None if it is nothing else."""
+    if isinstance(error, trio.Cancelled):
+        return None
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    cancelled, rest = error.split(trio.Cancelled)
+    return error if cancelled is None else rest

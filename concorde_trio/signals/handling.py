@@ -16,7 +16,7 @@ from concorde_trio.records import Prompt, SignalRecord
 from concorde_trio.signals.failures import describe
 from concorde_trio.signals.handlers import Handlers
 from concorde_trio.signals.options import WorkerOptions
-from concorde_trio.signals.signal_task import Stopper
+from concorde_trio.signals.stopper import Stopper
 
 BLOCKED = 0.1
 """Seconds after which a plain handler is reported for keeping the event loop from running."""

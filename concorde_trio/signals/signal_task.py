@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import attrs
 import trio
 
 from concorde_trio._sansio.live import LiveRun
-from concorde_trio.records import PostOutcome, RunOutcome, RunState, Signal
+from concorde_trio.records import PostOutcome, RunOutcome, Signal
 from concorde_trio.signals.failures import describe
 from concorde_trio.signals.handlers import SignalHandler
+from concorde_trio.signals.outcomes import outcome_of
 from concorde_trio.signals.runtime import Runtime
+from concorde_trio.signals.stopper import Stopper
 
 
 class Reports(Protocol):
@@ -32,24 +33,6 @@ class Reports(Protocol):
     def log_failure(self, what: str, error: BaseException) -> None:
         """Keep the traceback of somebody else's exception for the people who can mend it."""
         ...
-
-
-@attrs.define(eq=False)
-class Stopper:
-    """Ends one call: its scope, and once asked, why and when (on Trio's clock)."""
-
-    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
-    reason: str | None = None
-    state: RunState = RunState.CANCELLED
-    since: float = 0.0
-
-    def stop(self, reason: str, state: RunState = RunState.CANCELLED) -> bool:
-        """Ask the call to end; False when it was asked before. The first reason counts."""
-        if self.reason is not None:
-            return False
-        self.reason, self.state, self.since = reason, state, trio.current_time()
-        self.scope.cancel(reason=reason)
-        return True
 
 
 class SignalTask:
@@ -101,7 +84,7 @@ class SignalTask:
         except Exception as error:  # noqa: BLE001 - it fails this run or post alone (RUN-3)
             raised = error
             self._reports.log_failure(f"run {live.run.id}", error)
-        self._reports.run_over(live.run.id, _outcome(outcome, raised, stopper))
+        self._reports.run_over(live.run.id, outcome_of(outcome, raised, stopper))
 
     async def _run_post(self, signal: Signal, outcome: PostOutcome) -> None:
         error: str | None = None
@@ -118,24 +101,3 @@ class SignalTask:
         if stopper.scope.cancelled_caught:
             error = stopper.reason or f"it took longer than post_time_limit, {limit:g} s"
         self._reports.post_over(signal.id, error)
-
-
-def _outcome(returned: object, raised: Exception | None, stopper: Stopper) -> RunOutcome:
-    """RUN-5, RUN-6: what a run's end counts as. An outcome returned in the instant of the stop counts."""
-    valid = isinstance(returned, RunOutcome) and returned.state not in (RunState.PENDING, RunState.RUNNING)
-    if stopper.reason is None or (valid and trio.current_time() <= stopper.since):
-        if raised is not None:
-            return RunOutcome.failed(describe(raised))
-        if not isinstance(returned, RunOutcome) or not valid:
-            what = returned.state if isinstance(returned, RunOutcome) else type(returned).__name__
-            return RunOutcome.failed(
-                f"its runtime returned {what}, expected a RunOutcome: RunOutcome.ok(), .failed() or .limited()"
-            )
-        return returned
-    error = stopper.reason
-    if raised is not None:
-        error += f" (and while it was stopped: {describe(raised)})"
-    kept = returned if isinstance(returned, RunOutcome) else None
-    return RunOutcome(
-        state=stopper.state, error=error, text=kept.text if kept else None, usage=kept.usage if kept else None
-    )

@@ -28,6 +28,6 @@ def test_nothing_is_handed_out_before_the_handling_task_says_that_it_is_free() -
 def test_a_signal_that_is_being_handled_is_not_offered_again() -> None:
     """CLM-6: the store still shows it as pending, for its claim is committed with its runs."""
     dispatcher = Dispatcher({"task": KindInfo(holds=False, repeatable=True)})
-    assert dispatcher.offer([_pending(1)]) == 1
+    assert dispatcher.offer([_pending(1)]) == [_pending(1)]
     dispatcher.step(Inbox(), 0.0)
-    assert dispatcher.offer([_pending(1), _pending(2)]) == 1
+    assert dispatcher.offer([_pending(1), _pending(2)]) == [_pending(2)]
