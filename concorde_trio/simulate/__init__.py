@@ -1,0 +1,51 @@
+"""Scenarios of signals, played through the real worker on a virtual clock: what will my sessions and resources do?
+
+``simulate`` and ``simulate_file`` give a result as JSON; ``timeline_svg`` draws one, or a real queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from concorde_trio.errors import UsageError
+from concorde_trio.simulate.play import play
+from concorde_trio.simulate.scenario import SignalScenario, parse_scenario, read_scenario
+from concorde_trio.simulate.timeline import TimelineRow, rows_from_records, rows_from_result, timeline_svg
+
+__all__ = [
+    "SignalScenario",
+    "TimelineRow",
+    "parse_scenario",
+    "read_scenario",
+    "rows_from_records",
+    "rows_from_result",
+    "simulate",
+    "simulate_file",
+    "timeline_svg",
+]
+
+
+def simulate(scenario: Mapping[str, Any] | SignalScenario) -> dict[str, Any]:
+    """Play a scenario: ``{"runs": ..., "signals": ..., "start_order": [...]}``, ids and seconds of the scenario.
+
+    ``runs``: by id, ``state``, ``queued``, ``started``, ``ended`` (None: never; a run that was never queued is not
+    there). ``signals``: by id, ``state``, ``settled``, ``post`` (None: not run; otherwise ``started``, and what it
+    was told: ``failed``, ``limited``). It takes no time, whatever the scenario's clock says, and not being async it
+    cannot be called in a Trio program (UsageError). InvalidScenario, naming the field, for what is no scenario.
+    """
+    parsed = scenario if isinstance(scenario, SignalScenario) else parse_scenario(scenario)
+    if trio.lowlevel.in_trio_run():
+        raise UsageError(
+            "simulate has a clock of its own, so it cannot run inside a Trio program; "
+            "write: await trio.to_thread.run_sync(simulate, scenario)"
+        )
+    return play(parsed)
+
+
+def simulate_file(path: str | Path) -> dict[str, Any]:
+    """The same with a JSON file; InvalidScenario, with line and column, if it holds no JSON."""
+    return simulate(read_scenario(path))
