@@ -6,7 +6,6 @@ starts in emission order, stop, claims. No clock, no I/O, no randomness: the sam
 
 from __future__ import annotations
 
-import enum
 import heapq
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,15 +17,12 @@ from concorde_trio._sansio import changes as ch
 from concorde_trio._sansio import json_values
 from concorde_trio._sansio.live import LiveRun, LiveSignal
 from concorde_trio._sansio.lock_table import LockTable
-from concorde_trio._sansio.run_tags import RunTags, check_tag, erase
-from concorde_trio.errors import InvalidTag, InvalidValue
+from concorde_trio._sansio.new_runs import make_run
+from concorde_trio._sansio.reports import CANCELLED_BY_OPERATOR, Cancel, Handled, Inbox, KindInfo, Step, StopMode
+from concorde_trio._sansio.run_tags import RunTags, erase
 from concorde_trio.records import (
-    PostOutcome,
-    Prompt,
-    Run,
     RunOutcome,
     RunState,
-    Signal,
     SignalPhase,
     SignalRecord,
     SignalState,
@@ -35,73 +31,6 @@ from concorde_trio.records import (
 
 BATCH = 256
 """How many signals of repeatable handlers are handed out at once (CLM-6: many signals a commit)."""
-
-CANCELLED_BY_OPERATOR = "cancelled by an operator"
-
-
-class StopMode(enum.IntEnum):
-    """STP-1 to STP-3, from mild to strict."""
-
-    DRAIN = 1
-    PARK = 2
-    CANCEL = 3
-
-
-@attrs.frozen
-class KindInfo:
-    """What the dispatcher needs to know of a kind's handler: has it a post phase, may its handle run again?"""
-
-    holds: bool
-    repeatable: bool
-
-
-@attrs.frozen
-class Handled:
-    """handle returned prompts, or failed with ``error`` (CLM-5)."""
-
-    signal: SignalRecord
-    prompts: tuple[Prompt, ...] = ()
-    error: str | None = None
-
-
-@attrs.frozen
-class Cancel:
-    """An operator's request. ``pending`` is the target's row when it is a signal that nobody has claimed."""
-
-    target: str
-    request_id: int | None = None
-    pending: SignalRecord | None = None
-
-
-@attrs.define
-class Inbox:
-    """What the worker found together."""
-
-    ends: list[tuple[str, RunOutcome]] = attrs.field(factory=list)
-    posts: list[tuple[str, str | None]] = attrs.field(factory=list)
-    handled: list[Handled] = attrs.field(factory=list)
-    unhandled: list[SignalRecord] | None = None
-    """Set when the handler task is done with what it was given: the signals it left untouched."""
-    cancels: list[Cancel] = attrs.field(factory=list)
-    stop: StopMode | None = None
-
-
-@attrs.define
-class Step:
-    """What one step decided. ``changes`` are committed first; then everything else is done."""
-
-    now: float
-    changes: list[ch.Change] = attrs.field(factory=list)
-    events: list[events.Event] = attrs.field(factory=list)
-    starts: list[LiveRun] = attrs.field(factory=list)
-    runs_over: list[str] = attrs.field(factory=list)
-    posts: list[tuple[Signal, PostOutcome]] = attrs.field(factory=list)
-    handle: tuple[SignalRecord, ...] = ()
-    cancel_runs: list[str] = attrs.field(factory=list)
-    cancel_posts: list[str] = attrs.field(factory=list)
-    cancel_handles: list[str] = attrs.field(factory=list)
-    """The ids of signals whose handle, if it is the one being called, is to be cancelled."""
-    claimed: set[str] = attrs.field(factory=set)
 
 
 class Dispatcher:
@@ -321,7 +250,11 @@ class Dispatcher:
             step.changes.append(ch.QueueRuns(record.id, (), error, kind.holds))
             step.events.append(events.HandleFailed(at=step.now, signal_id=record.id, error=error))
         else:
-            made = [self._make_run(record, index, prompt, step.now) for index, prompt in enumerate(handled.prompts)]
+            made = [
+                make_run(record, index, prompt, self._position + index + 1, step.now, self.time_limit)
+                for index, prompt in enumerate(handled.prompts)
+            ]
+            self._position += len(made)
             step.changes.append(ch.QueueRuns(record.id, tuple(run for run, _ in made), None, kind.holds))
             signal.open = len(made)
             signal.runs = [LiveRun(run, signal) for run, _ in made]
@@ -349,36 +282,6 @@ class Dispatcher:
         for run_id in run_ids:
             self._ready_ids.add(run_id)
             heapq.heappush(self._ready, (self.runs[run_id].run.position, run_id))
-
-    def _make_run(self, record: SignalRecord, index: int, prompt: Prompt, now: float) -> tuple[Run, str | None]:
-        """The row of a run, and why it fails at once: a bad tag (TAG-6) or a context no store can hold (REC-3)."""
-        self._position += 1
-        run_id = f"{record.id}-{index + 1}"
-        tag, context, fault = prompt.tag, prompt.context, None
-        try:
-            if tag is not None:
-                check_tag(tag)
-            if context is not None:
-                # A copy: what its handler, or a route that is given it, does to its own must not change what is kept.
-                context = json_values.decode(json_values.encode(context, what="context"))
-        except (InvalidTag, InvalidValue) as error:
-            tag, context, fault = None, None, str(error)
-        run = Run(
-            id=run_id,
-            signal_id=record.id,
-            signal_seq=record.seq,
-            position=self._position,
-            index=index,
-            session=prompt.session if prompt.session is not None else f"run_{run_id}",
-            prompt=prompt.text,
-            resources=tuple(prompt.resources),
-            usage_limit=prompt.usage_limit,
-            context=context,
-            tag=tag,
-            time_limit=prompt.time_limit if prompt.time_limit is not None else self.time_limit,
-            queued_at=now,
-        )
-        return run, fault
 
     # --- cancels ----------------------------------------------------------------------------------------------------
 
@@ -506,7 +409,7 @@ class Dispatcher:
                 signal.handle_error = "handle was cut off when the worker stopped, and is not run again"
                 step.changes.append(ch.QueueRuns(record.id, (), signal.handle_error, signal.holds))
                 self._interrupt(step, signal, "its handle was cut off")
-            placed += _unreleased(signal)
+            placed += signal.unreleased
             if not signal.open:
                 over.append(signal)
         self._place(placed)
@@ -531,15 +434,11 @@ class Dispatcher:
         for entry in unfinished:
             signal = self._revive(entry, holds=entry.signal.holds)
             signal.phase = entry.signal.phase or SignalPhase.RUNNING
-            placed += _unreleased(signal)
+            placed += signal.unreleased
         self._place(placed)
 
     def _revive(self, entry: Unfinished, *, holds: bool) -> LiveSignal:
-        record = entry.signal
-        signal = LiveSignal(record, holds, handle_error=record.error, interrupted=record.interrupted)
-        signal.runs = [_revived(run, signal) for run in entry.runs]
-        signal.open = sum(live.outcome is None for live in signal.runs)
-        self.live[record.id] = signal
+        signal = self.live[entry.signal.id] = LiveSignal.revive(entry, holds=holds)
         return signal
 
     def _place(self, placed: list[LiveRun]) -> None:
@@ -558,16 +457,3 @@ class Dispatcher:
                 self.running += 1
             else:
                 self._permit(permitted)
-
-
-def _unreleased(signal: LiveSignal) -> list[LiveRun]:
-    """The runs of a revived signal that belong in the table: those not ended, and those held for its post."""
-    held = signal.holds and signal.record.holds
-    return [live for live in signal.runs if live.outcome is None or (held and live.started_at is not None)]
-
-
-def _revived(run: Run, signal: LiveSignal) -> LiveRun:
-    live = LiveRun(run, signal, state=run.state, started_at=run.started_at, ended_at=run.ended_at)
-    if run.ended_at is not None:
-        live.outcome = RunOutcome(state=run.state, error=run.error, text=run.text, usage=run.usage)
-    return live

@@ -16,6 +16,7 @@ from concorde_trio.records import (
     RunState,
     SignalPhase,
     SignalRecord,
+    Unfinished,
 )
 
 
@@ -62,6 +63,25 @@ class LiveSignal:
     handle_error: str | None = None
     interrupted: bool = False
     post_started_at: float | None = None
+
+    @classmethod
+    def revive(cls, entry: Unfinished, *, holds: bool) -> LiveSignal:
+        """A signal as it is stored; ``holds``: its handler, as it is now, has a post phase."""
+        record = entry.signal
+        signal = cls(record, holds, handle_error=record.error, interrupted=record.interrupted)
+        for run in entry.runs:
+            live = LiveRun(run, signal, state=run.state, started_at=run.started_at, ended_at=run.ended_at)
+            if run.ended_at is not None:
+                live.outcome = RunOutcome(state=run.state, error=run.error, text=run.text, usage=run.usage)
+            signal.runs.append(live)
+        signal.open = sum(live.outcome is None for live in signal.runs)
+        return signal
+
+    @property
+    def unreleased(self) -> list[LiveRun]:
+        """Its runs that belong in the lock table: those not ended, and those held for its post (LCK-4)."""
+        held = self.holds and self.record.holds
+        return [live for live in self.runs if live.outcome is None or (held and live.started_at is not None)]
 
     @property
     def failed(self) -> bool:

@@ -14,8 +14,9 @@ from collections.abc import Callable
 import trio
 
 from concorde_trio import events
-from concorde_trio._sansio.dispatch import CANCELLED_BY_OPERATOR, Cancel, Dispatcher, Handled, Inbox, Step, StopMode
+from concorde_trio._sansio.dispatch import Dispatcher
 from concorde_trio._sansio.live import LiveRun
+from concorde_trio._sansio.reports import CANCELLED_BY_OPERATOR, Cancel, Handled, Inbox, Step, StopMode
 from concorde_trio.records import PostOutcome, RunOutcome, RunState, Signal, SignalRecord, SignalState
 from concorde_trio.signals.event_bus import EventBus
 from concorde_trio.signals.handlers import Handlers

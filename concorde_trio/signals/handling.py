@@ -10,7 +10,8 @@ from typing import Protocol
 
 import trio
 
-from concorde_trio._sansio.dispatch import Dispatcher, Handled, StopMode
+from concorde_trio._sansio.dispatch import Dispatcher
+from concorde_trio._sansio.reports import Handled, StopMode
 from concorde_trio.events import HandleBlocked
 from concorde_trio.records import Prompt, SignalRecord
 from concorde_trio.signals.failures import describe

@@ -16,7 +16,8 @@ import trio
 
 from concorde_trio import events
 from concorde_trio._sansio import json_values
-from concorde_trio._sansio.dispatch import Dispatcher, KindInfo, StopMode
+from concorde_trio._sansio.dispatch import Dispatcher
+from concorde_trio._sansio.reports import KindInfo, StopMode
 from concorde_trio.errors import InsideTransaction, UnknownId, UsageError, WrongState
 from concorde_trio.records import (
     JSON,

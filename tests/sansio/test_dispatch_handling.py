@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from concorde_trio._sansio.dispatch import Dispatcher, Handled, Inbox, KindInfo
+from concorde_trio._sansio.dispatch import Dispatcher
+from concorde_trio._sansio.reports import Handled, Inbox, KindInfo
 from concorde_trio.records import Prompt, SignalRecord, SignalState
 
 
