@@ -106,6 +106,8 @@ class SignalWorker:
                     await settled.wait()
                     if not self.stopped.is_set():
                         continue
+                    # Where a failed worker cancels this task, that is what it is told, and no second error.
+                    await trio.lowlevel.checkpoint()
                 raise WrongState(
                     f"the worker stopped while signal {signal_id} was {record.state}; the next one takes it up"
                 )

@@ -39,7 +39,7 @@ def run(name: str, seconds: float = 1, ending: str = "ok", **fields: Any) -> dic
     return {"text": json.dumps([name, seconds, ending]), **fields}
 
 
-@attrs.define
+@attrs.define(slots=False, eq=False)
 class Stage:
     """A Runtime and handlers in one. ``log`` has (time, what, name); name is a run's, or its signal's id."""
 
@@ -139,6 +139,12 @@ class Stage:
         """Emit a signal that makes these runs."""
         assert self.worker is not None
         return await self.worker.emit(kind, {"runs": list(runs), "handle": handle, "post": post, **fields})
+
+    async def all_settled(self) -> None:
+        """Wait for every signal emitted so far."""
+        assert self.worker is not None
+        for signal_id in await self.signals():
+            await self.worker.wait_settled(signal_id)
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[MemoryStore]:

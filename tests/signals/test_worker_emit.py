@@ -1,24 +1,285 @@
-"""SIG at the worker's door: what an emitted signal becomes, and who is told."""
+"""SIG at the worker's door: what an emitted signal becomes, and who is told of it."""
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import pytest
 import trio
+import trio.testing
 
-from concorde_trio.errors import InsideTransaction, InvalidName, InvalidValue, UnknownId, WrongState
+from concorde_trio.errors import InsideTransaction, InvalidName, InvalidValue, UnknownId, UsageError, WrongState
+from concorde_trio.events import WakeMissed
 from concorde_trio.records import SignalState
+from concorde_trio.signals.worker import new_signal
 from tests.signals.stage import Stage, run
 
+Clock = trio.testing.MockClock
 
-async def test_an_emitted_signal_is_handled_run_and_settled(autojump_clock: trio.testing.MockClock) -> None:
-    """SIG-1, SIG-4."""
+
+async def test_an_emitted_signal_is_handled_run_and_settled(autojump_clock: Clock) -> None:
+    """SIG-1, SIG-4: pending, processing, done; and every part of it happened once, in this order."""
     stage = Stage()
     async with stage.serve() as worker:
-        signal_id = await stage.emit("held", run("R1", 5))
+        signal_id = await stage.emit("held", run("R1", 5), post=2)
+        assert (await stage.signals())[signal_id].state is SignalState.PENDING
+        await trio.sleep(1)
+        assert (await stage.signals())[signal_id].state is SignalState.PROCESSING
         record = await worker.wait_settled(signal_id)
-    assert (record.state, record.error, record.settled_at) == (SignalState.DONE, None, 5)
-    assert [(what, name) for _, what, name in stage.log] == [
-        ("handle", signal_id), ("handled", signal_id), ("start", "R1"), ("end", "R1"),
-        ("post", signal_id), ("posted", signal_id),
-    ]  # fmt: skip
-    assert (await stage.states()) == {"R1": "done"}
+    assert (record.state, record.error, record.settled_at) == (SignalState.DONE, None, 7)
+    assert stage.log == [
+        (0, "handle", signal_id),
+        (0, "handled", signal_id),
+        (0, "start", "R1"),
+        (5, "end", "R1"),
+        (5, "post", signal_id),
+        (7, "posted", signal_id),
+    ]
+    assert await stage.states() == {"R1": "done"}
+
+
+async def test_signals_of_one_transaction_keep_the_order_of_the_calls(autojump_clock: Clock) -> None:
+    """SIG-2, SIG-3: and nothing of them is seen before it commits."""
+    stage = Stage()
+    async with stage.serve() as worker:
+        async with worker.store.transaction() as tx:
+            payload = {"runs": [], "handle": 0, "post": 0}
+            ids = [await worker.emit("held", payload, tx=tx) for _ in range(20)]
+            await trio.testing.wait_all_tasks_blocked()
+            assert stage.log == []
+        await stage.all_settled()
+    assert stage.noted("handle") == ids
+    assert [each.seq for each in (await stage.signals()).values()] == list(range(1, 21))
+
+
+async def test_a_rolled_back_emit_wakes_nobody(autojump_clock: Clock) -> None:
+    """SIG-2: neither rows nor signal."""
+    stage = Stage()
+    async with stage.serve() as worker:
+        with pytest.raises(ZeroDivisionError):
+            async with worker.store.transaction() as tx:
+                await worker.emit("held", {}, tx=tx)
+                raise ZeroDivisionError
+        await trio.sleep(10)
+    assert stage.log == [] and await stage.signals() == {}
+
+
+async def test_what_would_wait_for_its_own_transaction_raises_at_once(autojump_clock: Clock) -> None:
+    """SIG-2: an emit without tx, a wait, a cancel and a retry inside a transaction."""
+    stage = Stage()
+    async with stage.serve() as worker:
+        signal_id = await stage.emit("free")
+        await worker.wait_settled(signal_id)
+        began = trio.current_time()
+        async with worker.store.transaction():
+            for call in (worker.emit, worker.wait_settled, worker.retry):
+                with pytest.raises(InsideTransaction):
+                    await call(signal_id)
+        assert trio.current_time() == began
+
+
+@pytest.mark.parametrize("payload", [float("nan"), "a\0b", "\ud800", {1: 2}, object(), (1, 2), "x" * 1_000_001])
+async def test_what_no_store_can_hold_is_refused_and_nothing_is_stored(autojump_clock: Clock, payload: Any) -> None:
+    """SIG-5: the place is named."""
+    stage = Stage()
+    async with stage.serve() as worker:
+        with pytest.raises(InvalidValue, match=r"payload\.deep\[0\]|payload is") as caught:
+            await worker.emit("free", {"deep": [payload]})
+        assert caught.value.place.startswith("payload")
+    assert await stage.signals() == {}
+
+
+@pytest.mark.parametrize("name", ["", "x" * 201, "a\nb", "\x00", None, 7])
+async def test_a_kind_or_key_that_is_no_name_is_refused(autojump_clock: Clock, name: Any) -> None:
+    """CLM-7 for kinds and keys."""
+    stage = Stage()
+    async with stage.serve() as worker:
+        with pytest.raises(InvalidName):
+            await worker.emit(name)
+        if name is not None:
+            with pytest.raises(InvalidName):
+                await worker.emit("free", key=name)
+
+
+async def test_a_second_emit_of_a_key_gives_the_first_id_and_runs_nothing(autojump_clock: Clock) -> None:
+    """SIG-7: also after the first has settled; another kind's key is another."""
+    stage = Stage()
+    async with stage.serve() as worker:
+        payload = {"runs": [run("R1")], "handle": 0, "post": 0}
+        first = await worker.emit("free", payload, key="k")
+        await worker.wait_settled(first)
+        assert await worker.emit("free", payload, key="k") == first
+        assert await worker.emit("held", payload, key="k") != first
+        await stage.all_settled()
+    assert stage.noted("start") == ["R1", "R1"]
+
+
+async def test_a_producer_without_trio_emits_from_its_own_thread() -> None:
+    """SIG-8: and the worker is woken at once, not by its sweep."""
+    stage = Stage()
+    async with stage.serve(settle=trio.lowlevel.checkpoint) as worker:
+        signal = new_signal("free", {"runs": [run("R1", 0)], "handle": 0, "post": 0}, emitted_at=0.0)
+        thread = threading.Thread(target=stage.store.emit_sync, args=([signal],))
+        thread.start()
+        while not await worker.store.signal(signal.id):
+            await trio.sleep(0.001)
+        assert (await worker.wait_settled(signal.id)).state is SignalState.DONE
+        thread.join()
+
+
+class TestWaitSettled:
+    """Waiting for a signal to be done or failed."""
+
+    async def test_many_waiters_are_all_told_at_that_instant(self, autojump_clock: Clock) -> None:
+        """SIG-4: of the same record."""
+        stage, told = Stage(), []
+        async with stage.serve() as worker, trio.open_nursery() as nursery:
+            signal_id = await stage.emit("held", run("R1", 3), post=1)
+
+            async def wait() -> None:
+                told.append((trio.current_time(), await worker.wait_settled(signal_id)))
+
+            for _ in range(50):
+                nursery.start_soon(wait)
+        assert len(told) == 50 and {record.settled_at for _, record in told} == {4}
+        assert not worker._waiters
+
+    async def test_a_signal_that_settled_before_is_given_at_once(self, autojump_clock: Clock) -> None:
+        """SIG-4: there is nothing to miss."""
+        stage = Stage()
+        async with stage.serve() as worker:
+            signal_id = await stage.emit("free", run("R1"))
+            await trio.sleep(10)
+            assert (await worker.wait_settled(signal_id)).settled_at == 1
+            assert trio.current_time() == 10
+
+    async def test_an_unknown_id_is_an_error_and_no_wait(self, autojump_clock: Clock) -> None:
+        """SIG-4: nobody waits for what does not exist."""
+        async with Stage().serve() as worker:
+            with pytest.raises(UnknownId, match="no signal 'nope'"):
+                await worker.wait_settled("nope")
+            assert not worker._waiters
+
+    async def test_a_cancelled_waiter_leaves_the_others_waiting(self, autojump_clock: Clock) -> None:
+        """SIG-4: and is forgotten."""
+        stage = Stage()
+        async with stage.serve() as worker, trio.open_nursery() as nursery:
+            signal_id = await stage.emit("free", run("R1", 9))
+            nursery.start_soon(worker.wait_settled, signal_id)
+            with trio.move_on_after(1) as scope:
+                await worker.wait_settled(signal_id)
+            assert scope.cancelled_caught
+            assert len(worker._waiters[signal_id]) == 1
+
+    async def test_one_that_waits_while_the_worker_drains_gets_its_record(
+        self, autojump_clock: Clock, scheduler_seed: int
+    ) -> None:
+        """STP-1: the last signal settles in the worker's last step; the store is read before it closes."""
+        stage, told = Stage(), []
+        async with trio.open_nursery() as nursery:
+
+            async def wait(signal_id: str) -> None:
+                told.append(await worker.wait_settled(signal_id))
+
+            async with stage.serve() as worker:
+                signal_id = await stage.emit("free", run("R1", 3))
+                nursery.start_soon(wait, signal_id)
+                nursery.start_soon(wait, signal_id)
+                await trio.sleep(1)
+        assert [record.state for record in told] == [SignalState.DONE] * 2
+
+    async def test_one_that_waits_for_what_was_parked_is_told_that_the_worker_stopped(
+        self, autojump_clock: Clock, scheduler_seed: int
+    ) -> None:
+        """STP-2: instead of waiting for ever."""
+        stage = Stage()
+        async with trio.open_nursery() as nursery:
+
+            async def wait(signal_id: str) -> None:
+                with pytest.raises(WrongState, match="the worker stopped while signal .* was processing"):
+                    await worker.wait_settled(signal_id)
+
+            async with stage.serve() as worker:
+                await stage.emit("free", run("R1", 3, session="s"))
+                signal_id = await stage.emit("free", run("R2", 3, session="s"))
+                nursery.start_soon(wait, signal_id)
+                await trio.sleep(1)
+                worker.stop("park")
+
+
+class TestSweep:
+    """SIG-6: what no notification told of."""
+
+    async def test_a_lost_notification_is_made_good_by_the_sweep_and_told_once(
+        self, autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """SIG-6 (Q-29): the wake path is cut; the sweep finds the signal, one warning is logged, the next is at once."""
+        stage = Stage()
+        async with stage.serve(sweep=5.0) as worker:
+            await trio.sleep(1)
+            wakes, stage.store._wakes = stage.store._wakes, []
+            first = await stage.emit("free", run("R1", 1))
+            second = await stage.emit("free", run("R2", 1))
+            await worker.wait_settled(second)
+            stage.store._wakes = wakes
+            await trio.sleep(100)
+            third = await stage.emit("free", run("R3", 1))
+            await worker.wait_settled(third)
+        assert stage.when("start", "R1") == stage.when("start", "R2") == [5]
+        assert stage.when("start", "R3") == [106]
+        assert first and len(stage.told(WakeMissed)) == 1
+        assert [each.message for each in caplog.records if "sweep" in each.message] == [
+            "a sweep found 2 signals that no notification had told of"
+        ]
+
+    async def test_a_signal_emitted_just_before_the_sweep_was_not_missed(self, autojump_clock: Clock) -> None:
+        """SIG-6: no warning for what a notification was about to tell of; one for what is old beside it."""
+        stage = Stage()
+        async with stage.serve(sweep=5.0):
+            wakes, stage.store._wakes = stage.store._wakes, []
+            await trio.sleep(4.5)
+            await stage.emit("free", run("R1", 1))
+            await trio.sleep(1)
+            assert stage.noted("start") == ["R1"] and not stage.told(WakeMissed)
+            await stage.emit("free", run("R2", 1))
+            await trio.sleep(4)
+            await stage.emit("free", run("R3", 1))
+            await trio.sleep(1)
+            stage.store._wakes = wakes
+        assert stage.when("start", "R2") == stage.when("start", "R3") == [10]
+        assert len(stage.told(WakeMissed)) == 1
+
+    async def test_a_spurious_wakeup_does_nothing(self, autojump_clock: Clock) -> None:
+        """SIG-6: not even an event."""
+        stage = Stage()
+        async with stage.serve():
+            for _ in range(100):
+                stage.store._wake()
+                await trio.testing.wait_all_tasks_blocked()
+            assert stage.events == []
+
+    async def test_no_signal_is_missed_however_many_come_while_it_is_busy(
+        self, autojump_clock: Clock, scheduler_seed: int
+    ) -> None:
+        """SIG-6: a wakeup while the worker is busy is never lost (there is no sweep here)."""
+        stage = Stage()
+        async with stage.serve(settle=trio.lowlevel.checkpoint, claim_ahead=None):
+
+            async def produce(number: int) -> None:
+                for each in range(12):
+                    await stage.emit("quick", run(f"R{number}-{each}", 0.1, session=f"s{each % 7}"))
+
+            async with trio.open_nursery() as nursery:
+                for number in range(5):
+                    nursery.start_soon(produce, number)
+            await stage.all_settled()
+        assert len(set(stage.noted("start"))) == 60 == len(stage.noted("start"))
+
+
+async def test_an_age_that_is_none_is_refused(autojump_clock: Clock) -> None:
+    """STP-5: prune says what it wants."""
+    async with Stage().serve() as worker:
+        for age in (-1, float("nan"), float("inf"), "1", None, True):
+            with pytest.raises(UsageError, match="older_than must be seconds"):
+                await worker.prune(age)  # type: ignore[arg-type]
