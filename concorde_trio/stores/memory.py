@@ -16,7 +16,7 @@ from uuid import uuid4
 import trio
 
 from concorde_trio._sansio.changes import Change
-from concorde_trio.errors import QueueTaken, StoreBusy, TransactionOver, UsageError
+from concorde_trio.errors import QueueTaken, StoreBusy, StoreError, TransactionOver, UsageError
 from concorde_trio.records import NewSignal, Request, RequestKind, Run, SignalRecord, Unfinished
 from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter, Transaction
 from concorde_trio.stores import transactions
@@ -32,7 +32,8 @@ class MemoryTransaction:
         self.store = store
         self.time_limit = time_limit
         self.over = False
-        self.buffered: list[NewSignal] = []
+        self.buffered: dict[str, NewSignal] = {}
+        self.keys: dict[tuple[str, str], str] = {}
 
     async def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> list[tuple[Any, ...]]:
         """UsageError: there is no SQL in memory."""
@@ -149,7 +150,7 @@ class MemoryStore:
                     "do less in it, or give it more time"
                 )
             with self._guard:
-                self._tables.insert(tx.buffered)
+                self._tables.insert(list(tx.buffered.values()))
         finally:
             tx.over = True
             self._transaction = None
@@ -260,25 +261,29 @@ class MemoryStore:
 
     def _buffer(self, tx: MemoryTransaction, signals: Sequence[NewSignal]) -> list[str]:
         with self._guard:
-            keys = {(each.kind, each.key): each.id for each in tx.buffered if each.key is not None}
-            ids = []
+            fresh: dict[str, NewSignal] = {}
+            keys: dict[tuple[str, str], str] = {}
+            ids: list[str] = []
             for new in signals:
-                self._tables.check_new_id(new.id)
-                stored = self._tables.stored_id(new.kind, new.key)
-                if stored is None and new.key is not None:
-                    stored = keys.get((new.kind, new.key))
+                stored = None
+                if new.key is not None:
+                    key = (new.kind, new.key)
+                    stored = self._tables.stored_id(*key) or tx.keys.get(key) or keys.get(key)
+                    keys.setdefault(key, stored or new.id)
                 if stored is None:
-                    tx.buffered.append(new)
-                    if new.key is not None:
-                        keys[new.kind, new.key] = new.id
+                    self._tables.check_new_id(new.id)
+                    if new.id in tx.buffered or new.id in fresh:
+                        raise StoreError(f"the id {new.id!r} is emitted twice in this transaction; use a new one")
+                    fresh[new.id] = new
                 ids.append(stored or new.id)
+            tx.buffered.update(fresh)
+            tx.keys.update(keys)
             return ids
 
     def _check_reserved(self, signals: Sequence[NewSignal]) -> None:
         if self._transaction is not None:
-            reserved = {(each.kind, each.key) for each in self._transaction.buffered if each.key is not None}
             for new in signals:
-                if (new.kind, new.key) in reserved:
+                if new.key is not None and (new.kind, new.key) in self._transaction.keys:
                     raise StoreBusy(
                         f"an open transaction is about to store kind {new.kind!r} key {new.key!r}; try again"
                     )
