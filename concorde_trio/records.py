@@ -7,6 +7,7 @@ data: they check what can be checked when they are written down, and decide noth
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -18,6 +19,8 @@ JSON: TypeAlias = Any
 """None, bool, int, float, str, a list of JSON, or a dict from str to JSON."""
 
 NAME_LIMIT = 200
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class SignalState(enum.StrEnum):
@@ -73,9 +76,7 @@ def check_name(name: object, what: str) -> str:
 
 def storable_text(text: str) -> str:
     """``text`` with NUL and lone surrogates, which no store can hold, replaced by U+FFFD."""
-    if text.isascii():
-        return text.replace("\0", "\ufffd") if "\0" in text else text
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").replace("\0", "\ufffd")
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 @attrs.frozen(kw_only=True)
