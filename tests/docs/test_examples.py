@@ -10,13 +10,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
+from concorde_trio.cli.commands import program
 from tests.docs.pages import ROOT, blocks, links, pages
 
 LANGUAGES = {"python", "sh", "text", "json", "jsonl", "sql", "html", "toml", "yaml", "http"}
 PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages()]
-RUNNABLE = [param for param in PAGES if any(block.language == "python" for block in blocks(param.values[0]))]
+RUNNABLE = [
+    pytest.param(page, id=str(page.relative_to(ROOT)))
+    for page in pages()
+    if any(block.language == "python" for block in blocks(page))
+]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -56,8 +62,6 @@ def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_exist(page: Path) -> None:
     """Docs: make targets and commands of concorde-trio that a page shows are there."""
-    from concorde_trio.cli.commands import COMMANDS
-
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     wrong = []
     for block in blocks(page):
@@ -71,11 +75,22 @@ def test_the_commands_of_a_page_exist(page: Path) -> None:
             if words[0] == "make":
                 missing = [word for word in words[1:] if word not in targets]
             elif words[0] == "concorde-trio":
-                missing = [word for word in words[1:2] if not word.startswith("-") and word not in COMMANDS]
+                missing = _missing(words[1:])
             else:
                 missing = [] if words[0] in {"cd", "pip", "python"} or shutil.which(words[0]) else words[:1]
             wrong += [f"{page.name}:{block.line} {line}: no {word}" for word in missing]
     assert not wrong
+
+
+def _missing(words: list[str]) -> list[str]:
+    """Which of the words after ``concorde-trio`` are a command or an option that is not there."""
+    command: click.Command | None = program
+    if words and not words[0].startswith("-"):
+        command = program.get_command(click.Context(program), words.pop(0))
+    if command is None:
+        return ["such command"]
+    options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    return [word for word in words if word.startswith("--") and word.split("=")[0] not in {"--help", *options}]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-from tests.structure.tree import PACKAGE, ROOT, files_of_tests, modules, project
+from tests.structure.tree import PACKAGE, ROOT, files_of_tests, modules, parsed, project
 
 SHIPPED_TEXT = {".py", ".sql", ".html", ".css", ".js", ".md", ".toml", ".json", ".svg", ""}
 
@@ -39,8 +39,7 @@ def test_every_module_says_its_law_in_its_first_lines() -> None:
     assert not [
         str(path.relative_to(ROOT))
         for path in modules() + files_of_tests()
-        if path.read_text(encoding="utf-8").strip()
-        and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        if path.read_text(encoding="utf-8").strip() and not ast.get_docstring(parsed(path))
     ]
 
 
@@ -54,7 +53,7 @@ def test_every_test_is_a_sentence_with_a_docstring() -> None:
     """Files: a test says in its docstring which rule it pins, and its name says what holds."""
     wrong = []
     for path in files_of_tests():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or not node.name.startswith("test_"):
                 continue
             if not ast.get_docstring(node) or node.name.count("_") < 2:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,25 @@ def files_of_tests() -> list[Path]:
     return sorted(path for path in (ROOT / "tests").rglob("*.py"))
 
 
-def imports(path: Path) -> Iterator[tuple[int, str]]:
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    """A file's syntax tree."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def imports(path: Path) -> tuple[tuple[int, str], ...]:
     """Each absolute import of a file, wherever it stands: its line, and the module's dotted name."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    found = []
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield node.lineno, alias.name
+            found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.lineno, node.module
+            found.append((node.lineno, node.module))
+    return tuple(found)
 
 
+@functools.cache
 def project() -> dict[str, Any]:
     """What pyproject.toml says."""
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
