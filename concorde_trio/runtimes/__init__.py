@@ -1,0 +1,1 @@
+"""What executes a run: any async function, or any agent program."""

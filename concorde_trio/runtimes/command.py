@@ -1,0 +1,324 @@
+"""A Runtime that executes each run with an agent program. The law:
+
+- The prompt goes to the program's stdin and nowhere else; there is no shell; the environment starts empty.
+- A program is believed by its output, hardly by its exit status, and not at all once we have stopped it.
+- However a run ends, no process of it is left (REC-6).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import logging
+import os
+import re
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+import trio
+
+from concorde_trio.errors import ProgramError, UsageError
+from concorde_trio.processes.capture import Capture
+from concorde_trio.processes.ending import Exit
+from concorde_trio.processes.program import Program
+from concorde_trio.processes.runner import LADDER, open_program
+from concorde_trio.processes.start import check_ladder
+from concorde_trio.processes.sweep import new_marker, sweep_queue
+from concorde_trio.records import RunOutcome, RunPrompt, RunState, check_time_limit
+from concorde_trio.runtimes.command_output import FunctionReading, Judge, Reading, RulesReading, TextReading
+from concorde_trio.runtimes.command_rules import JsonLines
+from concorde_trio.runtimes.command_session import Conversation, NoSession, SessionKind
+from concorde_trio.runtimes.command_template import (
+    Folder,
+    check_arguments,
+    check_folder,
+    check_variables,
+    fill,
+    placeholder,
+)
+from concorde_trio.runtimes.names import encode_name
+from concorde_trio.signals.runtime import RuntimeContext
+
+_log = logging.getLogger(__name__)
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
+_REMEMBER = 2.0  # seconds for writing down that a session was begun
+
+
+class CommandRuntime:
+    """Executes each run by starting a program (RUN-4): its prompt on stdin, its answer on stdout.
+
+    ``argv``: the program and its arguments, for a new session; ``argv_resume``: the same for one that the program has
+    already. A placeholder ({session}, {session_file}, {native_id}, {agent_server_url}, {cwd}, {model}) is a whole argument.
+    ``cwd``: the absolute folder the program works in, fixed for each session and made if need be: a template with
+    ``{session}`` in it, or a function of the session's name as written. ``env``: the environment, with {agent_server_url}
+    and {session} as whole values; ``inherit``: names taken from the worker's own. AGENT_SERVER_URL is added when there is
+    an agent server, and CONCORDE_RUN_ID always; nothing else. Where {session} stands, the name is encoded (``encode_name``).
+
+    ``output``: "text" (ok is exit status 0 and something printed), JsonLines, or a function ``(records, exit) -> RunOutcome``.
+    ``session``: NoSession(), SessionFile(folder) or DerivedSession(namespace, folder). ``stop``: the signals it gets when it
+    has to stop, each with seconds of grace; together they should be less than a worker's ``stop_grace``. ``idle_limit``:
+    seconds without a byte of output, ``time_limit``: seconds in all, after which it is stopped and the run has failed
+    (a program that hangs does not end by itself). ``max_output``: bytes of the answer to keep.
+
+    UsageError for what can never be right. A program that is missing, fails or prints nothing gives a failed outcome
+    that says so in a sentence.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Folder,
+        argv_resume: Sequence[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        inherit: Sequence[str] = (),
+        output: str | JsonLines | Judge = "text",
+        session: SessionKind | None = None,
+        model: str | None = None,
+        stop: Sequence[tuple[int, float]] = LADDER,
+        idle_limit: float | None = None,
+        time_limit: float | None = None,
+        max_output: int = 1024 * 1024,
+    ) -> None:
+        self._argv = check_arguments(argv, "argv")
+        self._argv_resume = None if argv_resume is None else check_arguments(argv_resume, "argv_resume")
+        self._folder = check_folder(cwd)
+        self._env = check_variables(env or {})
+        if isinstance(inherit, str) or "CONCORDE_RUN_ID" in inherit:
+            raise UsageError(
+                f"inherit is a list of names of environment variables, without CONCORDE_RUN_ID, not {inherit!r}"
+            )
+        self._inherit = tuple(inherit)
+        if isinstance(max_output, bool) or not isinstance(max_output, int) or max_output < 1024:
+            raise UsageError(f"max_output is in bytes, at least 1024, not {max_output!r}")
+        self._read = _reader(output, max_output)
+        self._session: SessionKind = session or NoSession()
+        self._model = model
+        check_ladder(stop)
+        self._stop = tuple(stop)
+        self._idle_limit = check_time_limit(idle_limit, "idle_limit")
+        self._time_limit = check_time_limit(time_limit, "time_limit")
+        self._context: RuntimeContext | None = None
+        self._alone = f"alone-{secrets.token_hex(8)}"  # the queue's name while there is no worker
+        self._check_placeholders()
+
+    def _check_placeholders(self) -> None:
+        kind = type(self._session).__name__
+        if self._session.needs_resume and self._argv_resume is None:
+            raise UsageError(f"{kind} needs argv_resume: how the program continues a session that it has")
+        if self._session.needs_resume is False and self._argv_resume is not None:
+            raise UsageError(
+                f"argv_resume would never be used with {kind}; give a session kind, such as SessionFile(folder)"
+            )
+        used = {placeholder(part) for part in (*self._argv, *(self._argv_resume or ()))}
+        for name, kinds in (
+            ("session_file", "SessionFile(folder)"),
+            ("native_id", "DerivedSession(namespace, folder)"),
+        ):
+            if name in used and name not in self._session.provides:
+                raise UsageError(f"{{{name}}} needs session={kinds}, not {kind}")
+        for name in self._session.provides:
+            if name not in used:
+                raise UsageError(f"with {kind} the program must be told: put {{{name}}} into argv")
+        if "model" in used and self._model is None:
+            raise UsageError("{model} is used in argv, so give model=...")
+        self._needs_server = "agent_server_url" in used | {placeholder(value) for value in self._env.values()}
+
+    @contextlib.asynccontextmanager
+    async def open(self, context: RuntimeContext, /) -> AsyncIterator[CommandRuntime]:
+        """Be one worker's Runtime, after what an earlier one left was ended (REC-6).
+
+        UsageError if an agent server is needed and there is none, or if it is open already.
+        """
+        if self._needs_server and context.agent_server_url is None:
+            raise UsageError(
+                "{agent_server_url} is used, but this worker has no agent server; start one, or leave it out"
+            )
+        if self._context is not None:
+            raise UsageError("this CommandRuntime is open already; give each worker its own")
+        self._context = context
+        try:
+            swept = await sweep_queue(context.queue)
+            if swept:
+                _log.warning(
+                    "ended %d processes that an earlier worker left: %s", len(swept), ", ".join(map(str, swept))
+                )
+            yield self
+        finally:
+            self._context = None
+
+    async def run(self, prompt: RunPrompt, /) -> RunOutcome:
+        """Run the program once for this prompt; a second time if it says that we were wrong about its session."""
+        if not prompt.text.strip():
+            return RunOutcome.failed("the prompt is blank, and agent programs do nothing with that; it was not started")
+        try:
+            folder = self._folder(prompt.session)
+            conversation = await trio.to_thread.run_sync(self._prepare, prompt.session, folder)
+            attempt = await self._attempt(prompt, conversation, folder)
+            if attempt.mistaken(self._session):
+                conversation = attrs.evolve(conversation, known=not conversation.known)
+                attempt = await self._attempt(prompt, conversation, folder)
+        except (ProgramError, OSError) as error:
+            return RunOutcome.failed(self._masked(str(error)))
+        return self._outcome(attempt)
+
+    def _prepare(self, session: str, folder: str) -> Conversation:
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ProgramError(
+                f"the program {self._argv[0]!r} was not started: its folder {folder!r} cannot be made: {error.strerror}"
+            ) from None
+        return self._session.find(session)
+
+    async def _attempt(self, prompt: RunPrompt, conversation: Conversation, folder: str) -> _Attempt:
+        context = self._context or RuntimeContext(queue=self._alone)
+        values = {
+            "session": encode_name(prompt.session),
+            "session_file": conversation.session_file,
+            "native_id": conversation.native_id,
+            "agent_server_url": context.agent_server_url,
+            "cwd": folder,
+            "model": self._model,
+        }
+        argv = self._argv_resume if conversation.known and self._argv_resume is not None else self._argv
+        attempt = _Attempt(conversation, self._read(), prompt.usage_limit)
+        try:
+            async with open_program(
+                [fill(part, values) for part in argv],
+                env=self._environment(values),
+                cwd=folder,
+                marker=new_marker(context.queue),
+                stdin=prompt.text.encode("utf-8", "replace"),
+                ladder=self._stop,
+                programs_lock=context.programs_lock,
+                stdout=Capture(0, 0),
+                stderr=attempt.stderr,
+                on_stdout=attempt.take,
+            ) as program:
+                await attempt.watch(program, self._idle_limit, self._time_limit)
+        finally:
+            if attempt.printed and not conversation.known:
+                with trio.move_on_after(_REMEMBER, shield=True):
+                    await trio.to_thread.run_sync(self._session.seen, prompt.session, abandon_on_cancel=True)
+        attempt.reading.finish()
+        if program.ending is not None and program.ending.swept:
+            left = ", ".join(map(str, program.ending.swept))
+            _log.info("ended %d processes that %s left running: %s", program.ending.swept_count, self._argv[0], left)
+        return attempt
+
+    def _environment(self, values: Mapping[str, str | None]) -> dict[str, str]:
+        env = {name: os.environ[name] for name in self._inherit if name in os.environ}
+        url = values["agent_server_url"]
+        if url is not None:
+            env["AGENT_SERVER_URL"] = url
+        return env | {name: fill(value, values) for name, value in self._env.items()}
+
+    def _outcome(self, attempt: _Attempt) -> RunOutcome:
+        reading, exit = attempt.reading, attempt.exit
+        if attempt.limited is not None:
+            return RunOutcome.limited(attempt.limited, text=reading.text, usage=reading.usage)
+        if attempt.stopped is not None:
+            problem = f"the program {self._argv[0]!r} was stopped: {attempt.stopped}"
+            return RunOutcome.failed(problem, text=reading.text, usage=reading.usage)
+        outcome = attempt.verdict()
+        if outcome.state is RunState.DONE:
+            if exit.code != 0:
+                _log.warning("%s did what it was asked, but ended with %s", self._argv[0], exit)
+            return outcome
+        if outcome.state is RunState.FAILED:
+            said = attempt.stderr.head.decode("utf-8", "replace").strip()[:500]
+            text = f"the program {self._argv[0]!r} failed: {outcome.error} ({exit})" + (
+                f"; stderr: {said}" if said else ""
+            )
+            return attrs.evolve(outcome, error=self._masked(text))
+        return outcome
+
+    def _masked(self, text: str) -> str:
+        """``text`` without what secret-looking variables hold: programs quote their keys in their complaints."""
+        inherited = {name: os.environ[name] for name in self._inherit if name in os.environ}
+        for name, value in (inherited | self._env).items():
+            if len(value) >= 6 and _SECRET.search(name):
+                text = text.replace(value, f"<{name}>")
+        return text
+
+
+class _Attempt:
+    """One start of the program, and what came of it."""
+
+    def __init__(self, conversation: Conversation, reading: Reading, usage_limit: int | None) -> None:
+        self.conversation = conversation
+        self.reading = reading
+        self.stderr = Capture(16384, 16384)
+        self.exit = Exit(code=None, signal=None)
+        self.printed = False
+        self.limited: str | None = None
+        self.stopped: str | None = None
+        self._usage_limit = usage_limit
+        self._program: Program | None = None
+        self._outcome: RunOutcome | None = None
+
+    def take(self, data: bytes) -> None:
+        """The next bytes of stdout. Stops the program when its usage limit is reached before its answer is there."""
+        self.printed = True
+        self.reading.feed(data)
+        if self._usage_limit is None or self.limited is not None or self.stopped is not None or self.reading.settled:
+            return
+        usage = self.reading.usage
+        if usage is not None and usage.input_tokens + usage.output_tokens >= self._usage_limit:
+            used = usage.input_tokens + usage.output_tokens
+            self.limited = f"usage limit reached: {used:,} of {self._usage_limit:,} tokens; the program was stopped"
+            if self._program is not None:
+                self._program.stop()
+
+    async def watch(self, program: Program, idle_limit: float | None, time_limit: float | None) -> None:
+        """Until the program has ended; stop it when it is silent or at work for too long."""
+        self._program = program
+        if self.limited is not None:
+            program.stop()
+        end = trio.current_time() + (time_limit or float("inf"))
+        while True:
+            idle_at = program.last_output + (idle_limit or float("inf"))
+            stopping = self.stopped is not None or self.limited is not None
+            with trio.move_on_at(float("inf") if stopping else min(end, idle_at)):
+                self.exit = await program.wait()
+                return
+            if self.limited is not None:
+                continue
+            if trio.current_time() >= end:
+                self.stopped = f"it was still at work after {time_limit:g} s (time_limit)"
+            elif trio.current_time() >= program.last_output + (idle_limit or float("inf")):
+                self.stopped = f"it printed nothing for {idle_limit:g} s (idle_limit)"
+            else:
+                continue
+            program.stop()
+
+    def verdict(self) -> RunOutcome:
+        """What its output says, judged once."""
+        if self._outcome is None:
+            self._outcome = self.reading.judge(self.exit)
+        return self._outcome
+
+    def mistaken(self, session: SessionKind) -> bool:
+        """Whether it failed only because we were wrong about its session."""
+        if self.stopped is not None or self.limited is not None or self.verdict().state is RunState.DONE:
+            return False
+        return session.mistaken(self.conversation.known, self.stderr.text())
+
+
+def _reader(output: str | JsonLines | Judge, max_output: int) -> Callable[[], Reading]:
+    if isinstance(output, JsonLines):
+        rules = output
+        return lambda: RulesReading(rules, max_output)
+    if callable(output):
+        if inspect.iscoroutinefunction(output):
+            raise UsageError(
+                "the output function of a CommandRuntime must be a plain one: (records, exit) -> RunOutcome"
+            )
+        function = output
+        return lambda: FunctionReading(function, max_output)
+    if output == "text":
+        return lambda: TextReading(max_output)
+    raise UsageError(f"output must be 'text', JsonLines(...) or a function of (records, exit), not {output!r:.80}")
