@@ -296,4 +296,5 @@ def _name(function: object) -> str:
         function = function.func
     if not hasattr(function, "__qualname__"):
         function = type(function)
-    return f"{getattr(function, '__module__', None) or 'builtins'}.{getattr(function, '__qualname__', repr(function))}"
+    # No repr as a default: it would be made for nothing, of a whole object where this is a method of one.
+    return f"{getattr(function, '__module__', None) or 'builtins'}.{function.__qualname__}"

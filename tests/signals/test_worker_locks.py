@@ -1,0 +1,320 @@
+"""LCK at the worker's door: which runs start when, and the field's cases of keyed and ordered jobs (Q)."""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from concorde_trio._sansio.changes import EndRun, SettleSignal, StartRun
+from tests.signals.lock_checker import LockChecker
+from tests.signals.stage import Stage, run
+
+Clock = trio.testing.MockClock
+KINDS = ["held", "free", "again", "quick"]
+
+
+@pytest.mark.parametrize("max_running", [None, 3])
+async def test_random_work_keeps_the_rule_at_every_event(
+    autojump_clock: Clock, scheduler_seed: int, max_running: int | None
+) -> None:
+    """LCK-2, LCK-3, LCK-4 (Q-01): sessions, resources, posts, failures and cancels at random; no overlap, no overtaking,
+    nothing that could start left waiting when time goes on."""
+    draw, stage = random.Random(scheduler_seed), Stage()
+    async with stage.serve(max_running=max_running) as worker:
+
+        async def cancel_some() -> None:
+            for _ in range(5):
+                await trio.sleep(draw.uniform(0, 6))
+                live = [each.id for each in (await stage.runs()).values() if each.ended_at is None]
+                if live:
+                    await worker.cancel_run(draw.choice(live))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cancel_some)
+            for number in range(30):
+                runs = [
+                    run(
+                        f"R{number}-{each}",
+                        draw.choice([0, 0.5, 1, 2]),
+                        draw.choice(["ok", "ok", "fail", "limited", "raise"]),
+                        session=draw.choice([None, "a", "b", "c"]),
+                        resources=draw.sample(["a", "b", "w", "x"], draw.randint(0, 3)),
+                    )
+                    for each in range(draw.randint(0, 4))
+                ]
+                await stage.emit(draw.choice(KINDS), *runs, post=draw.choice([0, 1]), handle=draw.choice([0, 0.2]))
+                await trio.sleep(draw.choice([0, 0, 1]))
+        await stage.all_settled()
+        assert worker.locks() == [] and worker._core is not None and worker._core.running == 0
+    checker = LockChecker(max_running=max_running).check(stage.events)
+    assert checker.runs == []
+    assert len(stage.noted("start")) == len(set(stage.noted("start"))) == len(checker.started)
+
+
+async def test_q02_runs_emitted_in_one_transaction_hold_the_order_of_their_seq(autojump_clock: Clock) -> None:
+    """LCK-2, LCK-5, SIG-3 (Q-02): 100 runs of one instant, each with 3 of 5 resources; no time decides anything."""
+    draw, stage = random.Random(2), Stage()
+    async with stage.serve(wall_clock=lambda: 1_000.0) as worker:
+        async with worker.store.transaction() as tx:
+            for number in range(100):
+                resources = draw.sample("vwxyz", 3)
+                payload = {"runs": [run(f"R{number}", 0.01, resources=resources)], "handle": 0, "post": 0}
+                await worker.emit("quick", payload, tx=tx)
+        await stage.all_settled()
+        runs = await stage.runs()
+    assert trio.current_time() < 5
+    for resource in "vwxyz":
+        wanted = [name for name, each in runs.items() if resource in each.resources]
+        assert [name for name in stage.noted("start") if name in wanted] == wanted
+        assert len(wanted) > 40
+
+
+async def test_q05_a_retry_is_a_new_emission_at_the_tail(autojump_clock: Clock) -> None:
+    """PST-5 (Q-05): A, B, C, then A again; linked to the first."""
+    stage = Stage()
+    async with stage.serve() as worker:
+        first = await stage.emit("free", run("A", 1, "fail", session="s"))
+        await stage.emit("free", run("B", 5, session="s"))
+        await stage.emit("free", run("C", 1, session="s"))
+        await worker.wait_settled(first)
+        again = await worker.retry(first)
+        record = await worker.wait_settled(again)
+    assert stage.noted("start") == ["A", "B", "C", "A"]
+    assert (record.retry_of, record.seq) == (first, 4)
+
+
+async def test_q06_prompts_of_one_session_run_in_the_handlers_order(autojump_clock: Clock) -> None:
+    """LCK-2 (Q-06): 20 of them, one after the other."""
+    stage = Stage()
+    async with stage.serve():
+        await stage.emit("held", *(run(f"R{number}", 1, session="one") for number in range(20)))
+        await stage.all_settled()
+    assert stage.noted("start") == stage.noted("end") == [f"R{number}" for number in range(20)]
+
+
+async def test_q07_no_run_swaps_while_the_clocks_stand_still(autojump_clock: Clock) -> None:
+    """LCK-5, SIG-3 (Q-07): 200 emits to one session; wall clock and Trio's clock frozen, and then going backwards."""
+    stage, ticks = Stage(), iter(range(10**6, 0, -1))
+    async with stage.serve(wall_clock=lambda: float(next(ticks)), settle=trio.lowlevel.checkpoint):
+        for number in range(200):
+            await stage.emit("quick", run(f"R{number}", 0, session="one"))
+        await stage.all_settled()
+    assert trio.current_time() == 0
+    assert stage.noted("start") == [f"R{number}" for number in range(200)]
+
+
+async def test_q09_an_end_starts_the_next_run_itself(autojump_clock: Clock) -> None:
+    """LCK-2, RUN-1 (Q-09): event driven: no time passes between an end and the next start, and one commit has both."""
+    stage, commits = Stage(), []
+    real = stage.store.apply
+
+    async def apply(changes: Any) -> None:
+        commits.append({type(change) for change in changes})
+        await real(changes)
+
+    stage.store.apply = apply  # type: ignore[method-assign]
+    async with stage.serve(sweep=None):
+        await stage.emit("free", *(run(f"R{number}", 0.01, session="one") for number in range(10)))
+        await stage.all_settled()
+    for number in range(9):
+        assert stage.when("end", f"R{number}") == stage.when("start", f"R{number + 1}")
+    assert sum({EndRun, StartRun} <= commit for commit in commits) == 9
+
+
+@pytest.mark.parametrize("ending", ["ok", "fail", "limited", "raise", "timeout", "cancel"])
+@pytest.mark.parametrize("kind", ["free", "held"])
+async def test_q15_every_ending_releases_alike(autojump_clock: Clock, kind: str, ending: str) -> None:
+    """LCK-4, RUN-2 (Q-12, Q-15): whichever way a run ends, three resources and a session are free in that instant."""
+    stage, limit = Stage(), 2 if ending == "timeout" else None
+    takes = run("R1", 9 if ending in ("timeout", "cancel") else 2, ending, session="s", resources=list("wxy"))
+    async with stage.serve() as worker:
+        first = await stage.emit(kind, {**takes, "time_limit": limit}, post=1)
+        for number, lock in enumerate("wxy"):
+            await stage.emit("free", run(f"after-{number}", 1, resources=[lock]))
+        await stage.emit("free", run("after-s", 1, session="s"))
+        if ending == "cancel":
+            await trio.sleep(2)
+            await worker.cancel_run(f"{first}-1")
+        await stage.all_settled()
+    freed = 2 if kind == "free" else 3
+    assert [stage.when("start", f"after-{each}") for each in (0, 1, 2, "s")] == [[freed]] * 4
+
+
+async def test_q14_all_locks_of_a_run_are_free_in_one_commit(autojump_clock: Clock) -> None:
+    """LCK-4 (Q-14): never three of four: with post, the release and the four starts are one commit."""
+    stage, commits = Stage(), []
+    real = stage.store.apply
+
+    async def apply(changes: Any) -> None:
+        commits.append([type(change) for change in changes if isinstance(change, StartRun | EndRun | SettleSignal)])
+        await real(changes)
+
+    async with stage.serve():
+        await stage.emit("held", run("R1", 5, resources=list("wxyz")), post=1)
+        await trio.sleep(1)
+        for lock in "wxyz":
+            await stage.emit("free", run(f"after-{lock}", 1, resources=[lock]))
+        await trio.sleep(1)
+        stage.store.apply = apply  # type: ignore[method-assign]
+        await stage.all_settled()
+    assert [SettleSignal, StartRun, StartRun, StartRun, StartRun] in commits
+    assert {at for at, what, name in stage.log if what == "start" and name != "R1"} == {6}
+
+
+async def test_q16_a_cancelled_waiter_disturbs_neither_holder_nor_those_behind(autojump_clock: Clock) -> None:
+    """LCK-2, RUN-6 (Q-16)."""
+    stage = Stage()
+    async with stage.serve() as worker:
+        await stage.emit("free", run("R1", 10, session="s"))
+        target = await stage.emit("free", run("R2", 10, session="s"))
+        await stage.emit("free", run("R3", 10, session="s"))
+        await trio.sleep(1)
+        await worker.cancel_run(f"{target}-1")
+        await trio.sleep(1)
+        assert await stage.states() == {"R1": "running", "R2": "cancelled", "R3": "pending"}
+        await stage.all_settled()
+    assert stage.when("end", "R1") == stage.when("start", "R3") == [10]
+    assert "R2" not in stage.noted("start")
+
+
+@pytest.mark.parametrize("first", ["end", "cancel"])
+async def test_q17_an_end_and_a_cancel_in_one_instant_let_the_third_start(
+    autojump_clock: Clock, scheduler_seed: int, first: str
+) -> None:
+    """LCK-2, LCK-5 (Q-17): a cancelled waiter lets the next one go, in both orders."""
+    stage = Stage()
+    async with stage.serve(settle=trio.lowlevel.checkpoint) as worker:
+        await stage.emit("free", run("R1", 0, "gate", session="s"))
+        waiting = await stage.emit("free", run("R2", 9, session="s"))
+        await stage.emit("free", run("R3", 0.5, session="s"))
+        await trio.sleep(1)
+        if first == "end":
+            stage.gate("R1").set()
+            await worker.cancel_run(f"{waiting}-1")
+        else:
+            await worker.cancel_run(f"{waiting}-1")
+            stage.gate("R1").set()
+        await stage.all_settled()
+    assert stage.when("start", "R3") == [1]
+    assert (await stage.states())["R3"] == "done"
+
+
+async def steps_of_a_cold_start(crowd: int) -> int:
+    """How many steps Python takes from the emit of a run on a cold session to its end, while a crowd waits on a hot one."""
+    stage, steps = Stage(), 0
+
+    def count(frame: Any, event: str, argument: object) -> Any:
+        nonlocal steps
+        frame.f_trace_opcodes = True
+        steps += event == "opcode"
+        return count
+
+    async with stage.serve(claim_ahead=None) as worker:
+        await stage.emit("quick", *(run(f"hot-{number}", 1, session="hot") for number in range(crowd)))
+        await trio.sleep(0.5)
+        assert (await worker.store.counts())["runs"]["pending"] == crowd - 1
+        traced = sys.gettrace()
+        sys.settrace(count)
+        try:
+            await stage.emit("quick", run("cold", 0.1, session="cold"))
+            await trio.sleep(0.2)
+        finally:
+            sys.settrace(traced)
+        assert stage.when("end", "cold")[0] - stage.when("start", "cold")[0] == pytest.approx(0.1)
+        assert stage.when("start", "cold")[0] == pytest.approx(trio.current_time() - 0.2)
+        worker.stop("cancel")
+    return steps
+
+
+async def test_q23_a_cold_session_waits_for_none_of_a_crowd(autojump_clock: Clock) -> None:
+    """LCK-2, LCK-6 (Q-23): it starts in its instant, and in as many steps behind 3,000 waiting runs as behind 30."""
+    few, many = await steps_of_a_cold_start(30), await steps_of_a_cold_start(3_000)
+    assert few > 1_000
+    assert many < few * 1.05
+
+
+async def test_q24_only_what_shares_a_lock_waits_and_in_emission_order(autojump_clock: Clock) -> None:
+    """LCK-2, LCK-7 (Q-24): R3 starts at once; R5 waits for R4 on b, although nothing runs there."""
+    stage = Stage()
+    async with stage.serve() as worker:
+        for name, resources in [("R1", "a"), ("R2", "a"), ("R3", "b"), ("R4", "ab"), ("R5", "b")]:
+            await stage.emit("free", run(name, 10, resources=list(resources)))
+        await trio.sleep(1)
+        ids = {name: each.id for name, each in (await stage.runs()).items()}
+        assert stage.noted("start") == ["R1", "R3"]
+        why = worker.why(ids["R5"])
+        assert why is not None
+        assert [(edge.name, edge.blocker.run_id, edge.position) for edge in why.edges] == [("b", ids["R4"], 2)]
+        assert why.root.run_id == ids["R1"]
+        await stage.all_settled()
+    assert [stage.when("start", each) for each in ("R2", "R4", "R5")] == [[10], [20], [30]]
+
+
+async def test_q32_why_names_every_edge_and_the_root(autojump_clock: Clock) -> None:
+    """LCK-7 (Q-32): run, signal, resource, since, state, position; also when a post in flight is what holds it."""
+    stage = Stage()
+    async with stage.serve() as worker:
+        await stage.emit("held", run("R2", 5, resources=["a"]), post=100)
+        await stage.emit("free", run("R4", 50, resources=["b"]))
+        await trio.sleep(7)
+        await stage.emit("free", run("R5", 1, session="s", resources=["a", "b"]))
+        await stage.emit("free", run("R6", 1, session="s"))
+        await trio.sleep(1)
+        runs = await stage.runs()
+        why = worker.why(runs["R5"].id)
+        assert why is not None
+        edges = [
+            (edge.space, edge.name, edge.blocker.run_id, edge.blocker.signal_id, edge.position) for edge in why.edges
+        ]
+        assert edges == [
+            ("resource", "a", runs["R2"].id, runs["R2"].signal_id, 1),
+            ("resource", "b", runs["R4"].id, runs["R4"].signal_id, 1),
+        ]
+        blockers = [(each.blocker.state, each.blocker.since, each.blocker.posting) for each in why.edges]
+        assert blockers == [("held", 5, True), ("running", 0, False)]
+        assert (why.run.state, why.run.since, why.root) == ("waiting", 7, why.edges[0].blocker)
+        assert (worker.why(runs["R6"].id).root) == why.root  # type: ignore[union-attr]
+        assert worker.why("nobody-1") is None
+        assert [(each.name, len(each.holders), len(each.waiting)) for each in worker.locks()][-2:] == [
+            ("a", 1, 1),
+            ("b", 1, 1),
+        ]
+        worker.stop("cancel")
+
+
+async def test_sessions_and_resources_are_separate_name_spaces(autojump_clock: Clock) -> None:
+    """LCK-1: and a resource named twice is one lock."""
+    stage = Stage()
+    async with stage.serve():
+        await stage.emit("free", run("R1", 5, session="x", resources=["y", "y"]))
+        await stage.emit("free", run("R2", 5, session="y", resources=["x"]))
+        await trio.sleep(1)
+        assert stage.noted("start") == ["R1", "R2"]
+        await stage.all_settled()
+    assert (await stage.runs())["R1"].resources == ("y",)
+
+
+async def test_a_fresh_session_can_be_continued_by_its_name(autojump_clock: Clock) -> None:
+    """LCK-1: and then it is a lock like any other."""
+    stage = Stage()
+    async with stage.serve():
+        first = await stage.emit("free", run("R1", 5), run("R2", 5))
+        await stage.emit("free", run("R3", 1, session=f"run_{first}-1"))
+        await stage.all_settled()
+    assert [stage.when("start", each) for each in ("R1", "R2", "R3")] == [[0], [0], [5]]
+
+
+async def test_a_held_run_takes_no_place(autojump_clock: Clock) -> None:
+    """LCK-3: max_running bounds what runs, in emission order."""
+    stage = Stage()
+    async with stage.serve(max_running=1):
+        await stage.emit("held", run("R1", 5), post=100)
+        await stage.emit("free", run("R2", 5), run("R3", 5))
+        await trio.sleep(11)
+        assert [stage.when("start", each) for each in ("R1", "R2", "R3")] == [[0], [5], [10]]
+        assert stage.noted("posted") == []
