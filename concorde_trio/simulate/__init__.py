@@ -12,7 +12,7 @@ from typing import Any
 import trio
 
 from concorde_trio.errors import UsageError
-from concorde_trio.simulate.play import play
+from concorde_trio.simulate.play import play_scenario
 from concorde_trio.simulate.scenario import SignalScenario, parse_scenario, read_scenario
 from concorde_trio.simulate.timeline import TimelineRow, rows_from_records, rows_from_result, timeline_svg
 
@@ -43,7 +43,7 @@ def simulate(scenario: Mapping[str, Any] | SignalScenario) -> dict[str, Any]:
             "simulate has a clock of its own, so it cannot run inside a Trio program; "
             "write: await trio.to_thread.run_sync(simulate, scenario)"
         )
-    return play(parsed)
+    return play_scenario(parsed)
 
 
 def simulate_file(path: str | Path) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Script:
     def of(cls, scenario: SignalScenario, ticks: Ticks, trace: Trace) -> Script:
         """The script of a scenario."""
         prompts = tuple(scenario.prompts())
-        kinds = tuple(_kind(scenario, signal) for signal in scenario.signals)
+        kinds = _kinds(scenario)
         return cls(scenario, ticks, trace, prompts, {prompt.id: place for place, prompt in enumerate(prompts)}, kinds)
 
     def handlers(self) -> dict[str, ScriptedHandler | ScriptedHandlerWithPost]:
@@ -111,13 +111,18 @@ class ScriptedRuntime:
         return RunOutcome.ok()
 
 
-def _kind(scenario: SignalScenario, signal: ScriptedSignal) -> str:
-    sorts = {other.post is None for other in scenario.signals if other.kind == signal.kind}
-    if len(sorts) == 1 or signal.post is None or signal.kind in scenario.unknown_kinds:
-        return signal.kind
-    taken = {other.kind for other in scenario.signals} | scenario.unknown_kinds
-    # A kind has at most 200 characters (CLM-7): the addition must fit.
-    kind = f"{signal.kind[:180]} with post"
-    while kind in taken:
-        kind += "'"
-    return kind
+def _kinds(scenario: SignalScenario) -> tuple[str, ...]:
+    taken = {signal.kind for signal in scenario.signals} | scenario.unknown_kinds
+    both = {signal.kind for signal in scenario.signals if signal.post is None} - scenario.unknown_kinds
+    renamed: dict[str, str] = {}
+    for signal in scenario.signals:
+        if signal.post is not None and signal.kind in both and signal.kind not in renamed:
+            # A kind has at most 200 characters (CLM-7): the addition must fit.
+            kind = f"{signal.kind[:180]} with post"
+            while kind in taken:
+                kind += "'"
+            renamed[signal.kind] = kind
+            taken.add(kind)
+    return tuple(
+        signal.kind if signal.post is None else renamed.get(signal.kind, signal.kind) for signal in scenario.signals
+    )

@@ -66,7 +66,7 @@ def show(value: object) -> str:
         text = json.dumps(value)
     except (TypeError, ValueError):
         return f"{type(value).__name__} {value!r:.60}"
-    return text if len(text) <= 60 else text[:57] + '..."'
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 class Fields:
@@ -195,9 +195,9 @@ class Fields:
 
     @staticmethod
     def _seconds(value: object, place: str, expected: str, *, above: bool) -> float:
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        if not isinstance(value, int | float) or isinstance(value, bool):
             refuse(place, expected, value)
-        if value < 0 or (above and value == 0):
+        if not value >= 0 or (above and value == 0) or value == math.inf:
             refuse(place, expected, value)
         if value > LONGEST:
             refuse(place, f"{expected}, and at most {LONGEST:,.0f}", value)

@@ -17,6 +17,7 @@ import trio.testing
 
 from concorde_trio.errors import InternalError
 from concorde_trio.events import Event
+from concorde_trio.signals.failures import alone
 from concorde_trio.signals.worker import SignalWorker, open_worker
 from concorde_trio.simulate.actors import Script, ScriptedRuntime
 from concorde_trio.simulate.scenario import SignalScenario
@@ -28,10 +29,16 @@ STOP_GRACE = 10.0
 """Seconds that a cancelling stop waits for what it cancelled (STP-3)."""
 
 
-def play(scenario: SignalScenario) -> dict[str, Any]:
+def play_scenario(scenario: SignalScenario) -> dict[str, Any]:
     """Play it to its end; the result. Raises InternalError if it does not end in the time it can take."""
-    with _silent():
-        result: dict[str, Any] = trio.run(_play, scenario, clock=trio.testing.MockClock(autojump_threshold=0))
+    try:
+        with _silent():
+            result: dict[str, Any] = trio.run(_play, scenario, clock=trio.testing.MockClock(autojump_threshold=0))
+    except BaseExceptionGroup as group:
+        single = alone(group)
+        if single is None:
+            raise
+        raise single from None
     return result
 
 

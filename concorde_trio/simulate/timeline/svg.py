@@ -20,7 +20,7 @@ from concorde_trio.simulate.timeline.style import LEGEND, STYLE
 WIDTH = 1200
 _LEFT, _RIGHT, _TOP = 168.0, 28.0, 92.0
 _TRACK, _BAR, _PAD = 20.0, 14.0, 5.0
-_QUEUE, _TALLEST = 10.0, 72.0
+_QUEUE, _TALLEST, _TALL = 10.0, 72.0, 800.0
 _CHARACTER = 6.6
 _MOST_HANDS = 120
 
@@ -85,7 +85,7 @@ def _summary(rows: Sequence[TimelineRow], layout: Layout) -> str:
     states = Counter(row.state for row in rows)
     order = ("done", "failed", "limited", "cancelled", "running", "pending")
     words = {"limited": "cut off by a limit", "pending": "waiting"}
-    parts = [f"{states[state]} {words.get(state, state)}" for state in order if states[state]]
+    parts = [f"{states[state]:,} {words.get(state, state)}" for state in order if states[state]]
     signals, sessions = len({row.signal for row in rows}), len({row.session for row in rows})
     return (
         f"{_many(len(rows), 'run')} of {_many(signals, 'signal')} in {_many(sessions, 'session')}, "
@@ -109,9 +109,13 @@ class _Page:
     waits: dict[str, tuple[WaitedFor, ...]]
     height: float = 0.0
     _tops: list[float] = attrs.field(factory=list)
+    _top: float = _TOP
 
     def __attrs_post_init__(self) -> None:
-        y = _TOP
+        lanes = sum(self._lane_height(lane) for lane in self.layout.lanes)
+        if lanes > _TALL:
+            self._top += 20  # the times stand at the top too, where a person begins to read
+        y = self._top
         for lane in self.layout.lanes:
             self._tops.append(y)
             y += self._lane_height(lane)
@@ -123,7 +127,7 @@ class _Page:
         parts += [self._background(place, lane) for place, lane in enumerate(self.layout.lanes)]
         parts.append(self._axis())
         for place, lane in enumerate(self.layout.lanes):
-            if lane.waiting:
+            if lane.most_waiting:
                 parts.append(self._queue(place, lane))
             parts += [self._bar(place, lane, bar) for bar in lane.bars]
         parts.append(self._hands())
@@ -185,15 +189,17 @@ class _Page:
         parts = []
         for offset in ticks(self.layout.start, self.layout.end):
             x = self._x(self.layout.start + offset)
-            parts.append(f'<path class="grid" d="M{x:.1f} {_TOP:g}V{bottom:g}"/>')
-            parts.append(f'<text class="small soft" x="{x:.1f}" y="{bottom + 18:g}" text-anchor="middle">')
-            parts.append(f"{span(offset)}</text>")
+            parts.append(f'<path class="grid" d="M{x:.1f} {self._top:g}V{bottom:g}"/>')
+            for y in [bottom + 18] + [self._top - 6] * (self._top > _TOP):
+                parts.append(
+                    f'<text class="small soft" x="{x:.1f}" y="{y:g}" text-anchor="middle">{span(offset)}</text>'
+                )
         parts.append(f'<path class="axis" d="M{_LEFT:g} {bottom:g}H{self.width - _RIGHT:g}"/>')
         return f"<g>{''.join(parts)}</g>\n"
 
     def _queue(self, place: int, lane: Lane) -> str:
         base = self._tops[place] + _PAD + _QUEUE - 1
-        scale = (_QUEUE - 1) / max(1, lane.most_waiting)
+        scale = (_QUEUE - 1) / max(other.most_waiting for other in self.layout.lanes)
         path = f"M{self._x(lane.waiting[0][0]):.1f} {base:g}"
         for at, count in lane.waiting:
             path += f"H{self._x(at):.1f}V{base - count * scale:.1f}"
