@@ -48,13 +48,15 @@ class Place:
         """StoreError if there can be no database here; nothing is created."""
         folder = self.database.parent
         if not folder.is_dir():
-            raise StoreError(f"the folder {folder} of the queue's database does not exist; create it first")
+            raise StoreError(f"the queue {self.database} cannot be opened: its folder does not exist; create it first")
         if self.database.is_dir():
             raise StoreError(f"{self.database} is a folder; name a file in it, like {self.database / 'queue.db'}")
         if self.database.exists() and not self.database.is_file():
             raise StoreError(f"{self.database} is no ordinary file; name one for the queue's database")
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise StoreError(f"the folder {folder} is not writable; SQLite keeps files beside the database")
+            raise StoreError(
+                f"the queue {self.database} cannot be opened: its folder is not writable, and SQLite keeps files there"
+            )
         if self.database.exists() and not os.access(self.database, os.R_OK | os.W_OK):
             raise StoreError(f"the database {self.database} is not readable and writable by this user")
 
@@ -67,7 +69,7 @@ def place_of(path: str | os.PathLike[str]) -> Place:
     text = os.fspath(path)
     if not isinstance(text, str):
         raise UsageError(f"the path of a SqliteStore must be a string or a Path, not {text!r:.80}")
-    if not text or text.startswith(":memory:") or "mode=memory" in text:
+    if not text or ":memory:" in text or "mode=memory" in text:
         raise UsageError(f"a SqliteStore needs a file, not {text!r}; for a queue in memory use MemoryStore()")
     if text.startswith(("file:", "sqlite:")) or "\0" in text:
         raise UsageError(f'a SqliteStore takes the path of a file, like "queue.db", not the URL {text!r:.200}')

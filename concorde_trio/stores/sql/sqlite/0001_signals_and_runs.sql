@@ -72,7 +72,9 @@ create unique index runs_by_signal on runs (signal_id, "index");
 create index runs_by_session on runs (session, position);
 create index runs_pending on runs (position) where state = 'pending';
 create index runs_running on runs (position) where state = 'running';
-create index runs_not_done on runs (state, position) where state in ('failed', 'limited', 'cancelled');
+create index runs_failed on runs (position) where state = 'failed';
+create index runs_limited on runs (position) where state = 'limited';
+create index runs_cancelled on runs (position) where state = 'cancelled';
 create index runs_tagged on runs (tag) where tag is not null;
 
 create table concorde_requests (
