@@ -9,8 +9,10 @@ from __future__ import annotations
 import heapq
 import logging
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
+import attrs
 import trio
 
 from concorde_trio import events
@@ -107,7 +109,7 @@ class Driver:
             event.kind,
             event.seconds,
         )
-        self._bus.publish([event])
+        self._publish([event])
 
     def changed(self) -> None:
         """The store has something new: signals or requests."""
@@ -197,13 +199,13 @@ class Driver:
         missed = sum(now - signal.emitted_at > LATE for signal in found)
         if missed:
             logger.warning("a sweep found %d signals that no notification had told of", missed)
-            self._bus.publish([events.WakeMissed(at=now)])
+            self._publish([events.WakeMissed(at=now)])
 
     async def _finish(self, step: Step) -> None:
         """Commit a step, tell of it, and do what it decided."""
         if step.changes:
             await self._store.apply(step.changes)
-        self._bus.publish(step.events)
+        self._publish(step.events)
         for live in step.starts:
             self._start(live)
         posts = {signal.id: (signal, outcome) for signal, outcome in step.posts}
@@ -223,6 +225,19 @@ class Driver:
         for event in step.events:
             if isinstance(event, events.WorkerStopping):
                 self._escalate()
+
+    def _publish(self, told: Iterable[events.Event]) -> None:
+        self._bus.publish([self._masked(event) for event in told])
+
+    def _masked(self, event: events.Event) -> events.Event:
+        """TAG-4: an error may quote the tag of another run, which is live; and so may a name."""
+        mask = self.core.tags.mask
+        shown: dict[str, Any] = {}
+        for field in ("error", "session"):
+            text = getattr(event, field, None)
+            if text and (masked := mask(text)) != text:
+                shown[field] = masked
+        return attrs.evolve(event, **shown) if shown else event
 
     # --- doing what was decided -----------------------------------------------------------------------------------
 
@@ -258,7 +273,7 @@ class Driver:
         if stopper is None or not stopper.stop(reason, state):
             return
         signal_id = self.core.runs[run_id].run.signal_id
-        self._bus.publish(
+        self._publish(
             [events.RunStopping(at=self._options.wall_clock(), run_id=run_id, signal_id=signal_id, reason=reason)]
         )
 
