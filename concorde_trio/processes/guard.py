@@ -367,7 +367,7 @@ def main() -> int:
         if ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "cannot adopt orphans (PR_SET_CHILD_SUBREAPER)")
         guard.run()
-    except BaseException as error:  # noqa: BLE001 - whatever broke, the tree has to end
+    except Exception as error:  # noqa: BLE001 - whatever broke, the tree has to end
         guard._tell("broken", f"{type(error).__name__}: {error}")
         guard.sweep()
         return 70

@@ -85,7 +85,7 @@ class Program:
                 f"how the program {self.argv[0]!r} ended is not known: its guard was killed from outside"
             )
         printed = {one: capture.total + _waiting_bytes(one) for one, capture in self._open.items()}
-        while any(one in self._open and self._open[one].total < size for one, size in printed.items()):
+        while any(one in self._open and self._open[one].total < size for one, size in printed.items()):  # noqa: ASYNC110
             await trio.lowlevel.checkpoint()  # the readers are runnable
         return self._exit
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 import trio
 
 from concorde_trio.records import RunOutcome, RunPrompt, RunState
+from concorde_trio.signals.failures import alone
 from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeContext
 
 NAMES = (
@@ -49,17 +50,23 @@ async def check_runtime(
     once. ``stops_within``: seconds in which a cancelled run must be over.
     """
     context = context or RuntimeContext(queue="check-runtime")
-    _check_shape(make_runtime())
-    async with _opened(make_runtime, context) as runtime:
-        await _check_outcome(runtime, ok)
-        await _check_names(runtime, ok)
-        await _check_concurrent(runtime, ok, fails, concurrent)
+    try:
+        _check_shape(make_runtime())
+        async with _opened(make_runtime, context) as runtime:
+            await _check_outcome(runtime, ok)
+            await _check_names(runtime, ok)
+            await _check_concurrent(runtime, ok, fails, concurrent)
+            if hangs is not None:
+                await _check_cancel(runtime, ok, hangs, stops_within)
+        async with _opened(make_runtime, context) as runtime:  # after another one was closed
+            await _check_outcome(runtime, ok)
         if hangs is not None:
-            await _check_cancel(runtime, ok, hangs, stops_within)
-    async with _opened(make_runtime, context) as runtime:  # after another one was closed
-        await _check_outcome(runtime, ok)
-    if hangs is not None:
-        await _check_cancel_closes(make_runtime, context, hangs, stops_within)
+            await _check_cancel_closes(make_runtime, context, hangs, stops_within)
+    except BaseExceptionGroup as group:
+        error = alone(group)
+        if error is None:
+            raise
+        raise error from group
 
 
 @contextlib.asynccontextmanager

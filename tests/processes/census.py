@@ -64,7 +64,7 @@ class Seen:
 async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
     """Poll until it is true; the bound only turns a hang into a failure."""
     with trio.fail_after(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110
             await trio.sleep(0.005)
 
 

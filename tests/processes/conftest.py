@@ -1,4 +1,4 @@
-"""Every test here gets a census, and leaves no process behind."""
+"""Tests that run programs take a census, and leave no process behind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.processes.census import Census
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def census() -> Iterator[Census]:
     """REC-6: what a test started is gone when it ends."""
     census = Census()

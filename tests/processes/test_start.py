@@ -16,6 +16,8 @@ from concorde_trio.processes.runner import open_program
 from concorde_trio.processes.sweep import new_marker
 from tests.processes.census import Census, python
 
+pytestmark = pytest.mark.slow
+
 
 async def run(
     argv: list[str], env: dict[str, str], cwd: str | Path = "/tmp", stdin: bytes | None = None

@@ -13,6 +13,8 @@ from concorde_trio.processes import guard
 from concorde_trio.processes.sweep import new_marker, sweep_marker, sweep_queue
 from tests.processes.census import Census, is_alive, python
 
+pytestmark = pytest.mark.slow
+
 
 def sleeper(census: Census, marker: str) -> subprocess.Popen[bytes]:
     """A process with a marker."""
