@@ -6,7 +6,8 @@ because it is rows; what only this process knows (live tags, the lock table) is 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from uuid import uuid4
@@ -38,6 +39,8 @@ from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeConte
 from concorde_trio.signals.store import Pruned, SignalStore, Transaction
 from concorde_trio.signals.views import LockView, LockViews, WaitView
 
+logger = logging.getLogger("concorde_trio.worker")
+
 SETTLED = (SignalState.DONE, SignalState.FAILED)
 
 
@@ -61,8 +64,10 @@ class SignalWorker:
         self._bus.call(self._note)
         self._waiters: dict[str, list[trio.Event]] = {}
         self._waiter_left = trio.Event()
-        self._opening = True
+        self._shield = trio.CancelScope(shield=True)
+        self._opening = False
         self._over = False
+        self._failure: BaseException | None = None
         self._asked: StopMode | None = None
         self._core: Dispatcher | None = None
         self._driver: Driver | None = None
@@ -212,6 +217,7 @@ class SignalWorker:
         if self._asked is not None and asked <= self._asked:
             return
         self._asked = asked
+        self._bound_opening()
         if self._driver is not None:
             self._driver.stop(asked)
 
@@ -225,12 +231,19 @@ class SignalWorker:
 
         A cancellation of this task is a cancelling stop (STP-4): runs are cancelled and written down, in stop_grace.
         """
-        shield = trio.CancelScope(shield=True)
+        self._opening = True
+        self._bound_opening()
         try:
             async with trio.open_nursery() as watch:
-                watch.start_soon(self._cancel_with, watch.cancel_scope, shield)
-                with shield:
-                    await self._work(agent_server_url, task_status, shield)
+                watch.start_soon(self._cancel_with, watch.cancel_scope)
+                with self._shield:
+                    await self._work(agent_server_url, task_status)
+                if self._shield.cancelled_caught:
+                    logger.warning("what was to be closed did not close in time; it was cancelled")
+                    if self._failure is not None:
+                        raise self._failure
+                    if self._opening:
+                        task_status.started()
                 watch.cancel_scope.cancel()
         except BaseException as error:
             failure = not_cancelled(error)
@@ -244,7 +257,12 @@ class SignalWorker:
             self._bus.close()
             self._wake_waiters()
 
-    async def _cancel_with(self, watch: trio.CancelScope, shield: trio.CancelScope) -> None:
+    def _bound_opening(self) -> None:
+        """STP-3: once it works, the driver sees to it; a runtime that hangs while it opens must not outlast a cancel."""
+        if self._opening and self._asked is StopMode.CANCEL:
+            self._shield.deadline = trio.current_time() + self.options.stop_grace
+
+    async def _cancel_with(self, watch: trio.CancelScope) -> None:
         try:
             await trio.sleep_forever()
         finally:
@@ -252,11 +270,9 @@ class SignalWorker:
                 self.stop("cancel")
                 if self._opening:
                     # Nothing was begun that would have to be written down; and opening may take for ever.
-                    shield.cancel()
+                    self._shield.cancel()
 
-    async def _work(
-        self, agent_server_url: str | None, task_status: trio.TaskStatus[None], shield: trio.CancelScope
-    ) -> None:
+    async def _work(self, agent_server_url: str | None, task_status: trio.TaskStatus[None]) -> None:
         options = self.options
         self.handlers.freeze()
         kinds = {
@@ -285,21 +301,31 @@ class SignalWorker:
                 )
                 await stack.enter_async_context(self._runtime.open(context))
             await stack.enter_async_context(self.store.on_change(driver.changed))
-            async with trio.open_nursery() as nursery:
-                if options.sweep is not None:
-                    nursery.start_soon(self._sweep, driver, options.sweep)
-                if options.prune_after is not None:
-                    nursery.start_soon(self._prune_regularly, options.prune_after)
-                if self._asked is not None:
-                    driver.stop(self._asked)
-                self._opening = False
-                try:
-                    await driver.run(nursery, recovered)
-                finally:
-                    # What closes from here on is bounded: a runtime that hangs on its way out must not hang the program.
-                    shield.deadline = trio.current_time() + options.stop_grace
-                await self._let_waiters_go()
-                nursery.cancel_scope.cancel()
+            if self._asked is not None:
+                driver.stop(self._asked)
+            self._opening = False
+            self._shield.deadline = float("inf")
+            try:
+                await self._drive(driver, recovered)
+            except BaseException as error:
+                # Kept, for if what is closed now hangs and is cancelled, its Cancelled takes the place of this.
+                self._failure = not_cancelled(error)
+                raise
+
+    async def _drive(self, driver: Driver, recovered: Callable[[], None]) -> None:
+        options = self.options
+        async with trio.open_nursery() as nursery:
+            if options.sweep is not None:
+                nursery.start_soon(self._sweep, driver, options.sweep)
+            if options.prune_after is not None:
+                nursery.start_soon(self._prune_regularly, options.prune_after)
+            try:
+                await driver.run(nursery, recovered)
+            finally:
+                # What closes from here on is bounded: a runtime that hangs on its way out must not hang the program.
+                self._shield.deadline = trio.current_time() + options.stop_grace
+            await self._let_waiters_go()
+            nursery.cancel_scope.cancel()
 
     async def _let_waiters_go(self) -> None:
         """Let whoever waits for a signal read what became of it while the store is certain to be open."""

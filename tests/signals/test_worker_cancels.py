@@ -148,7 +148,7 @@ async def test_a_running_run_is_shown_as_stopping_and_keeps_its_locks_until_it_i
         assert worker.stopping(target) is None
         await worker.cancel_run(target)
         await trio.sleep(3)
-        assert worker.stopping(target) == 2
+        assert worker.stopping(target) == 2  # since when
         assert [each.reason for each in stage.told(RunStopping)] == [BY_OPERATOR]  # type: ignore[attr-defined]
         assert worker.attribute(["t" * 16]) is not None
         assert await stage.states() == {"R1": "running", "R2": "pending"}

@@ -29,7 +29,7 @@ async def test_a_time_limit_fails_the_run_and_names_itself(autojump_clock: Clock
         ("failed", 5), ("failed", 7), ("done", 9), ("done", 4)
     ]  # fmt: skip
     assert runs["R1"].error == LIMIT and "7 s" in (runs["R2"].error or "")
-    assert [each.reason for each in stage.told(RunStopping)][0] == LIMIT  # type: ignore[attr-defined]
+    assert stage.told(RunStopping)[0].reason == LIMIT  # type: ignore[attr-defined]
 
 
 async def test_a_limit_counts_from_the_start_and_not_from_the_wait(autojump_clock: Clock) -> None:
