@@ -6,6 +6,7 @@ nothing else meanwhile; that is what "others wait" means.
 
 from __future__ import annotations
 
+import math
 import queue
 import sqlite3
 import threading
@@ -23,28 +24,33 @@ from concorde_trio.stores.sqlite_session import WriteSession
 GRACE = 0.2
 """Seconds after its time limit in which the Trio side, which has the better words, ends it first."""
 
+STEPS = 50_000
+"""Steps of SQLite's machine between two questions whether a statement is still wanted; about a millisecond."""
+
 Call = Callable[[sqlite3.Connection], Any]
 Reply = Callable[[Sequence[tuple[trio.lowlevel.Task, Outcome[Any]]], bool], None]
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class _Command:
     """``call`` runs on the connection; None ends the hold, with a commit if ``commit``."""
 
     task: trio.lowlevel.Task
     call: Call | None
     commit: bool = False
+    unwanted: bool = False
 
 
 class Hold:
-    """The writer, held. ``interrupt`` ends a statement that runs."""
+    """The writer, held."""
 
     def __init__(self, time_limit: float) -> None:
         self.time_limit = time_limit
         self._commands: queue.SimpleQueue[_Command] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._over = False
-        self._connection: sqlite3.Connection | None = None
+        self._running: _Command | None = None
+        self._until = math.inf
         self._wakes = False
 
     @property
@@ -57,22 +63,25 @@ class Hold:
         self._wakes = True
 
     async def call(self, call: Call) -> Any:
-        """Run ``call`` on the connection, inside the transaction; a cancellation interrupts its statement."""
-        return await self._send(_Command(trio.lowlevel.current_task(), call), interrupt=True)
+        """Run ``call`` on the connection, inside the transaction; a cancellation ends its statement."""
+        try:
+            return await self._send(_Command(trio.lowlevel.current_task(), call))
+        except (sqlite3.Error, TransactionOver):
+            await trio.lowlevel.checkpoint_if_cancelled()
+            raise
 
     async def end(self, *, commit: bool) -> None:
         """Commit or roll back; whatever happens it is over then. Not cancelled: a commit is never abandoned."""
-        await self._send(_Command(trio.lowlevel.current_task(), None, commit), interrupt=False)
+        await self._send(_Command(trio.lowlevel.current_task(), None, commit))
 
-    async def _send(self, command: _Command, *, interrupt: bool) -> Any:
+    async def _send(self, command: _Command) -> Any:
         with self._lock:
             if self._over:
                 raise TransactionOver(over_message(self.time_limit))
             self._commands.put(command)
 
         def abort(_: object) -> trio.lowlevel.Abort:
-            if interrupt and self._connection is not None:
-                self._connection.interrupt()
+            command.unwanted = True
             return trio.lowlevel.Abort.FAILED
 
         return await trio.lowlevel.wait_task_rescheduled(abort)
@@ -81,13 +90,13 @@ class Hold:
 
     def serve(self, session: WriteSession, reply: Reply, stopped: Callable[[], bool]) -> None:
         """Run commands until it ends; the transaction has begun, and is over after."""
-        self._connection = session.connection
-        until = time.monotonic() + self.time_limit + GRACE
+        self._until = time.monotonic() + self.time_limit + GRACE
+        session.connection.set_progress_handler(self._end_statement, STEPS)
         last: list[tuple[trio.lowlevel.Task, Outcome[Any]]] = []
         wake = False
         try:
             while True:
-                left = until - time.monotonic()
+                left = self._until - time.monotonic()
                 if left <= 0 or stopped():
                     return
                 try:
@@ -99,6 +108,7 @@ class Hold:
                     wake = self._wakes and command.commit and isinstance(result, Value)
                     last = [(command.task, result)]
                     return
+                self._running = command
                 result = capture(command.call, session.connection)
                 if not session.connection.in_transaction:
                     over = TransactionOver(
@@ -111,11 +121,16 @@ class Hold:
         finally:
             with self._lock:
                 self._over = True
+            session.connection.set_progress_handler(None, 0)
             session.roll_back()
             late = Error(TransactionOver(over_message(self.time_limit)))
             while not self._commands.empty():
                 last.append((self._commands.get_nowait().task, late))
             reply(last, wake)
+
+    def _end_statement(self) -> bool:
+        """Asked by SQLite while a statement runs: true ends it."""
+        return time.monotonic() > self._until or (self._running is not None and self._running.unwanted)
 
 
 def over_message(time_limit: float) -> str:

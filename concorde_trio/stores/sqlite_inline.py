@@ -75,14 +75,14 @@ class InlineWriter:
 
     async def open(self) -> None:
         """Bring the schema up to date; a StoreError if the database cannot be used."""
-        await self._until(self.session.try_open, self._patience)
+        await self._until(self.session.try_open, trio.current_time(), self._patience)
 
     async def write(self, work: Work, patience: float) -> Any:
         """What became of the work."""
         async with self.turn:
-            until = trio.current_time() + patience
+            since = trio.current_time()
             while True:
-                await self._until(self.session.try_begin, until - trio.current_time())
+                await self._until(self.session.try_begin, since, patience)
                 results = self.session.commit_works([work])
                 if results is not None:
                     break
@@ -94,7 +94,7 @@ class InlineWriter:
         """A transaction of the user's, begun; others wait until it is over."""
         await self.turn.acquire()
         try:
-            await self._until(self.session.try_begin, patience)
+            await self._until(self.session.try_begin, trio.current_time(), patience)
         except BaseException:
             self.turn.release()
             raise
@@ -108,13 +108,12 @@ class InlineWriter:
         self.session.close()
         await trio.lowlevel.cancel_shielded_checkpoint()
 
-    async def _until(self, attempt: Callable[[], bool], patience: float) -> None:
-        until = trio.current_time() + patience
+    async def _until(self, attempt: Callable[[], bool], since: float, patience: float) -> None:
         for pause in pauses():
             try:
                 if attempt():
                     return
-                if trio.current_time() > until:
+                if trio.current_time() > since + patience:
                     raise self.session.busy(patience)
                 await trio.sleep(pause)
             except BaseException:

@@ -174,14 +174,12 @@ class ThreadWriter:
     def _next(self) -> bool:
         """Wait until something is queued; False once it is time to end."""
         while not self._backlog:
-            try:
-                ticket = self._queue.get(timeout=POLL if self._watched else None)
-            except queue.Empty:
-                ticket = None
-            if ticket is not None:
-                self._backlog.append(ticket)
-            elif self._stopping and self._queue.empty():
+            if self._stopping and self._queue.empty():
                 return False
+            with suppress(queue.Empty):
+                ticket = self._queue.get(timeout=POLL if self._watched else None)
+                if ticket is not None:
+                    self._backlog.append(ticket)
             self._look()
         return True
 
