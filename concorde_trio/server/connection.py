@@ -50,6 +50,24 @@ class ConnectionLimits:
     stop_write: float = 0.5
 
 
+class LastRequest(h11.Connection):
+    """An h11 connection that ignores what comes after the request that its client said to be the last one.
+
+    To h11 that is an error, and Hypercorn would answer it in place of the request that is still being answered.
+    """
+
+    def receive_data(self, data: bytes) -> None:
+        """Take bytes, empty ones at the end."""
+        if self.their_state is not h11.MUST_CLOSE or not data:
+            super().receive_data(data)
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """What the bytes say."""
+        if self.their_state is h11.MUST_CLOSE and self.trailing_data[0]:
+            return h11.NEED_DATA
+        return super().next_event()
+
+
 class Http1(H11Protocol):
     """Hypercorn's HTTP/1 protocol, which answers bad requests with problem documents and knows no HTTP/2.
 
@@ -157,6 +175,9 @@ class Connection:
                 local[:2],
                 self._send,
             )
+            protocol.connection = LastRequest(
+                h11.SERVER, max_incomplete_event_size=self._config.h11_max_incomplete_size
+            )
             with self._reading:
                 await self._read(protocol)
             await protocol.handle(Closed())
@@ -177,7 +198,7 @@ class Connection:
 
     async def _send(self, event: Event) -> None:
         match event:
-            case RawData():
+            case RawData() if event.data:
                 await self._write(event.data)
             case Closed():
                 self._reading.cancel()
@@ -194,16 +215,17 @@ class Connection:
         # Shielded, since half a write would garble everything after it; and bounded, whatever the client does.
         with self._bound(self._limits.write) as bound:
             async with self._writing:
-                if self._broken:
-                    return
-                try:
-                    await self._stream.send_all(data)
-                except (trio.BrokenResourceError, trio.ClosedResourceError):
-                    self._broken = True
+                if not self._broken:
+                    try:
+                        await self._stream.send_all(data)
+                    except (trio.BrokenResourceError, trio.ClosedResourceError):
+                        self._broken = True
         if bound.cancelled_caught:
             self._broken = True
         if self._broken:
             self._reading.cancel()
+        # Whole writes are the one place where an answer without end can notice that it was cancelled.
+        await trio.lowlevel.checkpoint_if_cancelled()
 
     async def _close(self) -> None:
         """Say that there will be no more, let the client finish its sentence, and close; or abort."""

@@ -203,7 +203,9 @@ class _Exchange:
         for leaf in leaves(error):
             if isinstance(leaf, HTTPException) and leaf.code in set(HTTPStatus) and 400 <= leaf.code < 500:
                 return ProblemDocument(status=leaf.code, detail=str(leaf.description))
-        logger.error("an app raised %s", self._mask(describe(error)))
+        # Quart from 0.23 on raises OSErrors of its own in an app that goes on writing to a client who is gone.
+        if not self._gone or not all(isinstance(leaf, OSError) for leaf in leaves(error)):
+            logger.error("an app raised %s", self._mask(describe(error)))
         return ProblemDocument(status=500, detail="the server failed to answer; its log says where")
 
     async def _conclude(self, problem: ProblemDocument | None) -> None:
