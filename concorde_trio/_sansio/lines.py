@@ -51,7 +51,7 @@ class LineReader:
         if max_line < 1:
             raise UsageError(f"max_line must be at least 1 byte, not {max_line}")
         self._max_line = max_line
-        self._kept = bytearray()  # at most max_line bytes, and one that may be the CR of the line's end
+        self._kept = bytearray()  # the beginning of the line, at most max_line bytes
         self._size = 0  # of what came of the line, kept or not
         self._cr = False  # whether its last byte is a CR
 
@@ -74,13 +74,11 @@ class LineReader:
             return
         self._size += len(piece)
         self._cr = piece.endswith(b"\r")
-        room = self._max_line + 1 - len(self._kept)
-        if room > 0:
-            self._kept += piece[:room]
+        self._kept += piece[: self._max_line - len(self._kept)]
 
     def _line(self, *, unterminated: bool) -> Line:
         size = self._size - (self._cr and not unterminated)
-        kept = bytes(self._kept[: min(size, self._max_line)])
+        kept = bytes(self._kept[:size])
         self._kept.clear()
         self._size = 0
         self._cr = False

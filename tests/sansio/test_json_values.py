@@ -6,6 +6,7 @@ import collections
 import enum
 import json
 import math
+import sys
 from typing import Any
 
 import pytest
@@ -39,6 +40,7 @@ def around(*, shared: object) -> object:
 
 CYCLE: list[Any] = [0]
 CYCLE.append({"again": CYCLE})
+SHARED = nested(50)
 
 storable_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 storable = st.recursive(
@@ -127,6 +129,7 @@ REFUSED: list[tuple[object, str, str]] = [
     ([10**4300], "payload[0]", "more than 4300 digits"),
     ([-(10**4300)], "payload[0]", "more than 4300 digits"),
     (around(shared=[]), "payload", "more than 1,000,000 bytes"),
+    ([SHARED, nested(60, SHARED)], "payload[1]" + "[0]" * 99, "nested more than 100 deep"),
     ("x" * 999_999, "payload", "1,000,001 bytes"),
     ("é" * 500_000, "payload", "1,000,002 bytes"),
 ]
@@ -165,6 +168,17 @@ def test_what_cannot_be_stored_is_refused_with_its_place(value: object, place: s
 def test_what_lies_just_inside_the_bounds_is_stored(value: object) -> None:
     """SIG-5."""
     assert same(decode(encode(value)), value)
+
+
+def test_a_long_integer_is_refused_even_where_python_was_told_to_write_it() -> None:
+    """SIG-5: the process that reads it back may not have been told."""
+    allowed = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        with pytest.raises(InvalidValue, match="more than 4300 digits"):
+            encode([10**4300])
+    finally:
+        sys.set_int_max_str_digits(allowed)
 
 
 def test_the_place_begins_with_what_the_caller_calls_the_value() -> None:

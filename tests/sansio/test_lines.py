@@ -42,6 +42,7 @@ def test_a_line_ends_at_lf_and_nowhere_else() -> None:
 def test_one_cr_before_the_lf_belongs_to_the_end() -> None:
     """CRLF is tolerated; any other CR is kept."""
     assert texts(b"a\r\nb\r\r\n\r\n\rc\n") == ["a", "b\r", "", "\rc"]
+    assert read(b"a\r\n\n") == [Line(text="a", size=1), Line(text="", size=0)]
 
 
 def test_empty_lines_are_lines() -> None:

@@ -149,6 +149,7 @@ def test_overlapping_tags_leave_nothing_of_each_other() -> None:
     assert run_tags.mask("-" + "a" * 16 + "b" * 8 + "c" * 8 + "-") == f"-{MASK}-"
     assert run_tags.mask("-" + "a" * 40 + "-") == f"-{MASK}-"
     assert run_tags.mask("-" + "a" * 16 + "c" * 8 + "-") == f"-{MASK}{'c' * 8}-"
+    assert known(TAG + "wxyz", (TAG + "wxyz")[2:20]).mask(f"-{TAG}wxyz-") == f"-{MASK}-"
 
 
 def test_the_end_of_a_mask_makes_no_new_tag() -> None:
