@@ -17,6 +17,8 @@ import trio
 import trio.testing
 from hypothesis import HealthCheck, settings
 
+pytest.register_assert_rewrite("concorde_trio.testing")
+
 TEST_SECONDS = 60
 SLOW_TEST_SECONDS = 240
 """What one coroutine test may take on the real clock; ``@pytest.mark.timeout(n)`` says otherwise."""

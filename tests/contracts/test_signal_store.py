@@ -9,8 +9,6 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-pytest.register_assert_rewrite("concorde_trio.testing")
-
 from concorde_trio.signals.store import SignalStore
 from concorde_trio.stores import MemoryStore, SqliteStore
 from concorde_trio.testing import check_signal_store, signal_store_checks
