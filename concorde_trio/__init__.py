@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from concorde_trio.runtimes.command import CommandRuntime
     from concorde_trio.runtimes.function import FunctionRuntime
     from concorde_trio.server.attribution import current_run
+    from concorde_trio.signals.emit import emit_sync
     from concorde_trio.signals.handlers import SignalHandler
     from concorde_trio.signals.runtime import Runtime, RuntimeContext
     from concorde_trio.signals.tags import new_tag
@@ -44,6 +45,7 @@ _HOMES = {
     "SqliteStore": "stores.sqlite",
     "Usage": "records",
     "current_run": "server.attribution",
+    "emit_sync": "signals.emit",
     "new_tag": "signals.tags",
     "open_worker": "signals.worker",
     "template_handler": "signals.template",
@@ -69,6 +71,7 @@ __all__ = [
     "SqliteStore",
     "Usage",
     "current_run",
+    "emit_sync",
     "new_tag",
     "open_worker",
     "template_handler",

@@ -6,7 +6,6 @@ it up; who waits for whom comes from a lock table rebuilt from the rows.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,10 +18,11 @@ from concorde_trio.cli.sources import Document
 from concorde_trio.errors import UnknownId
 from concorde_trio.records import JSON, Run, RunOutcome, RunPrompt, RunState, SignalState
 from concorde_trio.signals import documents
+from concorde_trio.signals.emit import emit_sync
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.store import RunFilter, SignalFilter
 from concorde_trio.signals.views import LockViews, rebuilt_locks
-from concorde_trio.signals.worker import SignalWorker, new_signal
+from concorde_trio.signals.worker import SignalWorker
 from concorde_trio.stores.sqlite import SqliteStore
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ class Stored:
 
     def emit(self, kind: str, payload: JSON, key: str | None) -> str:
         """The id of the signal, once it is committed (SIG-8)."""
-        return self._store().emit_sync([new_signal(kind, payload, key=key, emitted_at=time.time())])[0]
+        return emit_sync(self._store(), kind, payload, key=key)
 
     def cancel_run(self, run_id: str) -> None:
         """Leave a request for the next worker (RUN-6)."""

@@ -15,8 +15,8 @@ from concorde_trio.server.problems import Problem
 from concorde_trio.server.run_routes import show_run
 from concorde_trio.server.seam import Worker
 from concorde_trio.signals.documents import signal_document, signal_with_runs
+from concorde_trio.signals.emit import new_signal
 from concorde_trio.signals.store import RunFilter, SignalFilter
-from concorde_trio.signals.worker import new_signal
 
 KEY_HEADER = "Idempotency-Key"
 

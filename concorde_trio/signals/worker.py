@@ -10,27 +10,24 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
-from uuid import uuid4
 
 import attrs
 import trio
 
 from concorde_trio import events
-from concorde_trio._sansio import json_values
 from concorde_trio._sansio.dispatch import Dispatcher
 from concorde_trio._sansio.reports import KindInfo, StopMode
 from concorde_trio.errors import InsideTransaction, UnknownId, UsageError, WrongState
 from concorde_trio.records import (
     JSON,
-    NewSignal,
     RequestKind,
     RunInfo,
     RunState,
     SignalRecord,
     SignalState,
-    check_name,
 )
 from concorde_trio.signals.driver import Driver
+from concorde_trio.signals.emit import new_signal
 from concorde_trio.signals.event_bus import EventBus
 from concorde_trio.signals.failures import alone, describe, not_cancelled
 from concorde_trio.signals.handlers import Handlers, as_handlers
@@ -362,17 +359,6 @@ class SignalWorker:
                 waiter.set()
         elif isinstance(event, events.WorkerStopping):
             self.status = "stopping"
-
-
-def new_signal(
-    kind: str, payload: JSON = None, *, key: str | None = None, retry_of: str | None = None, emitted_at: float
-) -> NewSignal:
-    """A checked signal with a new id: InvalidName for the kind or key, InvalidValue for the payload (SIG-5)."""
-    check_name(kind, "kind")
-    if key is not None:
-        check_name(key, "key")
-    text = json_values.encode(payload)
-    return NewSignal(id=uuid4().hex[:20], kind=kind, payload=text, emitted_at=emitted_at, key=key, retry_of=retry_of)
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ import trio.testing
 from concorde_trio.errors import InsideTransaction, InvalidName, InvalidValue, UnknownId, UsageError, WrongState
 from concorde_trio.events import WakeMissed
 from concorde_trio.records import SignalState
-from concorde_trio.signals.worker import new_signal
+from concorde_trio.signals.emit import new_signal
 from tests.signals.stage import Stage, run
 
 Clock = trio.testing.MockClock
