@@ -93,7 +93,7 @@ class WriteSession:
             self._last_error = error
             return None
         finally:
-            self.leave()
+            self.roll_back()
 
     def commit(self) -> None:
         """Commit; raises what SQLite raises, and then the transaction is over too."""
@@ -123,6 +123,11 @@ class WriteSession:
         """True if another connection has committed since it was asked last."""
         before, self._version = self._version, self._data_version()
         return before != self._version
+
+    def interrupt(self) -> None:
+        """End the statement that runs, from any thread."""
+        if self._connection is not None:
+            self._connection.interrupt()
 
     def close(self) -> None:
         """Close the connection, rolling back what is open, and the lock files."""

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 from outcome import Error, Outcome, Value
 
-from concorde_trio.errors import ConcordeError, StoreError
+from concorde_trio.errors import StoreError
 from concorde_trio.records import NewSignal, RequestKind
 from concorde_trio.signals.store import Pruned
 from concorde_trio.stores.change_plan import ChangePlan, RunDelta, SignalDelta
@@ -69,7 +69,7 @@ def commit_works(connection: sqlite3.Connection, place: Place, works: Sequence[W
     try:
         try:
             results: list[Outcome[Any]] = [Value(result) for result in _write(connection, works)]
-        except _REFUSED as error:
+        except Exception as error:
             if passes(error):
                 raise
             roll_back(connection)
@@ -94,7 +94,7 @@ def _alone(connection: sqlite3.Connection, place: Place, work: Work) -> Outcome[
     connection.execute("savepoint one")
     try:
         result = _write(connection, [work])[0]
-    except _REFUSED as error:
+    except Exception as error:
         if passes(error) or not connection.in_transaction:
             raise  # The works before this one went with the transaction.
         connection.execute("rollback to one")
@@ -106,7 +106,7 @@ def _alone(connection: sqlite3.Connection, place: Place, work: Work) -> Outcome[
 
 
 def _refused(error: BaseException, place: Place) -> Outcome[Any]:
-    if isinstance(error, ConcordeError):
+    if not isinstance(error, sqlite3.Error | UnicodeError | OverflowError):
         return Error(error)
     refused = store_error(error, place.database)
     refused.__cause__ = error
@@ -203,6 +203,3 @@ def _prune(connection: sqlite3.Connection, work: Prune) -> Pruned:
         return Pruned(signals=0, runs=0)
     runs = execute_rows(connection, "write/delete_runs", ids)
     return Pruned(signals=execute_rows(connection, "write/delete_signals", ids), runs=runs)
-
-
-_REFUSED = (sqlite3.Error, ConcordeError, UnicodeError, OverflowError, _RowMismatch)

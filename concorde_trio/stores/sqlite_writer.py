@@ -59,6 +59,11 @@ class _Ticket:
             was, self._open = self._open, False
             return was
 
+    @property
+    def withdrawn(self) -> bool:
+        """True, while it is queued, once its task does not wait any more."""
+        return not self._open
+
     def reopen(self) -> None:
         """Nothing of it was written after all."""
         with self._lock:
@@ -81,6 +86,7 @@ class ThreadWriter:
         self._looked = 0.0
         self._token = trio.lowlevel.current_trio_token()
         self._opened: Outcome[None] = Value(None)
+        self._failure: BaseException | None = None
         self._ready = trio.Event()
         self._ended = trio.Event()
         name = f"writer of {place.database.name}"
@@ -131,12 +137,19 @@ class ThreadWriter:
                 await self._ended.wait()
             if self._ended.is_set():
                 self._thread.join()
+                if self._failure is not None:
+                    raise self._closed()
                 return
-            self._session.connection.interrupt()
+            self._session.interrupt()
         raise StoreError(f"the writer of {self._session.place.database} does not end; its disk may hang")
 
     def _closed(self) -> StoreError:
-        return StoreError(f"the store of {self._session.place.database} is closed")
+        closed = StoreError(
+            f"the store of {self._session.place.database} is closed"
+            + (f", because its writer failed: {self._failure!r}" if self._failure is not None else "")
+        )
+        closed.__cause__ = self._failure
+        return closed
 
     # --- the thread -----------------------------------------------------------------------------------------
 
@@ -146,6 +159,8 @@ class ThreadWriter:
             self._tell(self._ready.set)
             if isinstance(self._opened, Value):
                 self._serve()
+        except BaseException as error:  # noqa: BLE001  Nobody sees what a thread raises; closing the store tells it.
+            self._failure = error
         finally:
             self._refuse_rest()
             try:
@@ -173,6 +188,7 @@ class ThreadWriter:
 
     def _next(self) -> bool:
         """Wait until something is queued; False once it is time to end."""
+        self._look()
         while not self._backlog:
             if self._stopping and self._queue.empty():
                 return False
@@ -206,11 +222,14 @@ class ThreadWriter:
                 self._refuse([self._backlog.popleft()], error)
                 continue
             self._gather()
+            self._look()
             time.sleep(0.0005 if self._session.next_in_line else pause)
         return False
 
     def _expire(self) -> None:
         now = time.monotonic()
+        if any(ticket.withdrawn for ticket in self._backlog):
+            self._backlog = deque(ticket for ticket in self._backlog if not ticket.withdrawn)
         late = [ticket for ticket in self._backlog if now > min(ticket.until, self._stop_by)]
         for ticket in late:
             self._backlog.remove(ticket)
@@ -227,7 +246,7 @@ class ThreadWriter:
             self._session.roll_back()
             return
         works: list[Any] = [ticket.work for ticket in taken]
-        results = self._session.commit_works(works)
+        results = self._commit(works)
         if results is None:
             for ticket in reversed(taken):
                 ticket.reopen()
@@ -237,18 +256,25 @@ class ThreadWriter:
         wake = any(wakes(work) for work in works)
         self._reply([(ticket.task, result) for ticket, result in zip(taken, results, strict=True)], wake)
 
+    def _commit(self, works: list[Any]) -> Sequence[Outcome[Any]] | None:
+        try:
+            return self._session.commit_works(works)
+        except BaseException as error:  # noqa: BLE001  They were taken, so they wait for an answer, whatever it is.
+            return [Error(error) for _ in works]
+
     def _hold(self) -> None:
         ticket = self._backlog.popleft()
         assert isinstance(ticket.work, Hold)
         if not ticket.close():
             self._session.roll_back()
             return
+        self._look(now=True)  # While it is held nobody else can commit, and nobody would look.
         self._reply([(ticket.task, Value(None))], wake=False)
         ticket.work.serve(self._session, self._reply, lambda: time.monotonic() > self._stop_by)
 
-    def _look(self) -> None:
-        """Wake the worker if another process has committed (SIG-6)."""
-        if self._watched and time.monotonic() - self._looked >= POLL:
+    def _look(self, *, now: bool = False) -> None:
+        """Wake the worker if another process has committed (SIG-6), once in a while or right now."""
+        if self._watched and (now or time.monotonic() - self._looked >= POLL):
             self._looked = time.monotonic()
             with suppress(sqlite3.Error):  # A lock in the way: the next look will see it.
                 if self._session.others_committed():

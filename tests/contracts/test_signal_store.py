@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from concorde_trio.records import SignalRecord
 from concorde_trio.signals.store import SignalStore
 from concorde_trio.stores import MemoryStore, SqliteStore
 from concorde_trio.testing import check_signal_store, signal_store_checks
@@ -46,6 +47,13 @@ def test_every_check_names_its_rule() -> None:
         ), name
 
 
-async def test_the_suite_runs_as_one_call() -> None:
+async def test_the_suite_as_one_call_names_what_failed() -> None:
     """For whoever has no pytest."""
-    await check_signal_store(MemoryStore)
+
+    class Forgetful(MemoryStore):
+        async def pending(self, limit: int) -> list[SignalRecord]:
+            return []
+
+    with pytest.raises(AssertionError) as caught:
+        await check_signal_store(Forgetful)
+    assert caught.value.__notes__ == ["while checking: signals get rising seqs in the order of the calls"]

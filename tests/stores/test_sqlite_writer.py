@@ -90,6 +90,76 @@ async def test_a_commit_has_one_statement_for_each_kind_of_change(tmp_path: Path
         assert {run.state for each in await store.unfinished() for run in each.runs} == {RunState.RUNNING}
 
 
+async def test_a_work_that_is_nonsense_fails_alone(tmp_path: Path, gate: Gate) -> None:
+    """REC-5: whatever goes wrong with one, its task hears of it, and the others are written."""
+    store = SqliteStore(tmp_path / "q.db")
+
+    async def nonsense() -> None:
+        with pytest.raises(AttributeError):
+            await store.emit([object()])  # type: ignore[list-item]
+
+    async with store.open():
+        gate.open.clear()
+        gate.reached.clear()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(store.emit, [new_signal("first")])
+            await gate.wait_reached()
+            nursery.start_soon(store.emit, [new_signal("good")])
+            nursery.start_soon(nonsense)
+            await trio.testing.wait_all_tasks_blocked()
+            gate.open.set()
+        assert gate.sizes == [1, 2]
+        assert {signal.id for signal in await store.pending(10)} == {"first", "good"}
+
+
+async def test_a_failure_of_the_writer_itself_is_heard_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """REC-5: by who waits, by who comes later, and by who closes; nobody waits for ever."""
+    store = SqliteStore(tmp_path / "q.db")
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("planned")
+
+    with trio.fail_after(20), pytest.raises(StoreError, match="planned"):
+        async with store.open():
+            monkeypatch.setattr(sqlite_session.WriteSession, "commit_works", fail)
+            with pytest.raises(RuntimeError, match="planned"):
+                await store.emit([new_signal()])
+            monkeypatch.setattr(sqlite_session.WriteSession, "try_begin", fail)
+            for _ in range(2):
+                with pytest.raises(StoreError, match="planned"):
+                    await store.emit([new_signal()])
+
+
+async def test_another_connections_commit_wakes_a_writer_that_is_never_idle(tmp_path: Path) -> None:
+    """SIG-6: it looks between its own commits too."""
+    store = SqliteStore(tmp_path / "q.db")
+    woken = trio.Event()
+
+    async def keep_busy() -> None:
+        while True:
+            await store.apply([])
+
+    async with store.open(), store.on_change(woken.set), trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(keep_busy)
+        await trio.to_thread.run_sync(SqliteStore(store.path).emit_sync, [new_signal()])
+        with trio.fail_after(20):
+            await woken.wait()
+        nursery.cancel_scope.cancel()
+
+
+async def test_another_connections_commit_wakes_before_a_transaction_is_over(tmp_path: Path) -> None:
+    """SIG-6, SIG-2: a long transaction of the user's keeps nobody from hearing of what came before it."""
+    store = SqliteStore(tmp_path / "q.db")
+    woken = trio.Event()
+    async with store.open(), store.on_change(woken.set):
+        store._writer._looked = float("inf")  # type: ignore[union-attr]  # it would not look by itself
+        await trio.to_thread.run_sync(SqliteStore(store.path).emit_sync, [new_signal()])
+        async with store.transaction(time_limit=60):
+            with trio.fail_after(20):
+                await woken.wait()
+
+
 async def test_an_emit_cancelled_while_it_is_committed_gives_its_id(tmp_path: Path, gate: Gate) -> None:
     """SIG-1: a commit is never abandoned: the caller gets the id, and the cancellation comes at its next checkpoint."""
     store = SqliteStore(tmp_path / "q.db")
