@@ -54,5 +54,15 @@ def _read(file: str) -> Any:
     return parse_json(decode(data, _shown(file), "FILE"), _shown(file), "FILE")
 
 
+def _write_drawing(file: Path, scenario: Any, result: dict[str, Any]) -> None:
+    from concorde_trio.simulate import rows_from_result, timeline_svg
+
+    drawing = timeline_svg(rows_from_result(scenario, result), start=0.0)
+    try:
+        file.write_text(drawing, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"cannot write {visible(str(file))}: {getattr(error, 'strerror', error)}") from None
+
+
 def _shown(file: str) -> str:
     return "stdin" if file == "-" else visible(file)
