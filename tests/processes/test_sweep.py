@@ -89,9 +89,27 @@ def test_a_pid_that_was_given_to_another_process_is_not_killed(census: Census) -
         try:
             [(pid, started)] = [one for one in guard.descendants(os.getpid()) if one[0] == process.pid]
             guard.kill(pid, started - 1)
-            assert is_alive(pid)
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.3)
             guard.kill(pid, started)
             assert process.wait() == -9
             guard.kill(pid, started)
         finally:
             process.kill()
+
+
+def test_a_process_whose_parent_ended_while_we_looked_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """REC-6: a scan of the process table is no snapshot; an inconsistent one is made again."""
+    first = {1: (0, 10, True), 7: (1, 11, True), 9: (8, 13, True)}  # 8, child of 7 and parent of 9, is gone by now
+    then = {1: (0, 10, True), 7: (1, 11, True), 9: (7, 13, True)}
+    tables = iter([first, then])
+    now: dict[int, tuple[int, int, bool]] = {}
+
+    def pids() -> list[int]:
+        now.clear()
+        now.update(next(tables))
+        return list(now)
+
+    monkeypatch.setattr(guard, "_pids", pids)
+    monkeypatch.setattr(guard, "_stat", now.get)
+    assert guard.descendants(1) == [(7, 11), (9, 13)]

@@ -140,20 +140,20 @@ def burst(depth):
         if os.fork() == 0:
             if depth % 2: os.setsid()
             if depth: burst(depth - 1)
+            else: os.write(1, b"deep\\n")
             while True:
                 try:
                     if os.fork() == 0: time.sleep(0.02); os._exit(0)
                     os.wait()
                 except OSError: pass
 burst(2)
-print("ready", flush=True)
 time.sleep(600)
 """
 
 
 async def test_a_modest_fork_bomb_is_ended(census: Census) -> None:
     """REC-6: killed until nothing is found, faster than it grows."""
-    seen = Seen(b"ready")
+    seen = Seen(b"deep\n" * 10)
     async with open_program(
         python(FORK_BOMB), env=census.env, cwd="/tmp", marker=new_marker("q"), on_stdout=seen, ladder=[]
     ) as program:

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from concorde_trio.processes.sweep import sweep_queue
+from concorde_trio.processes.start import GUARD, request
+from concorde_trio.processes.sweep import new_marker, sweep_queue
 from tests.processes.census import PATH, Census, is_alive, parent_of, until
 
 pytestmark = pytest.mark.slow
@@ -130,6 +132,59 @@ async def test_a_fork_of_the_worker_that_lives_on_does_not_keep_its_programs_ali
         finally:
             os.kill(fork, signal.SIGKILL)
         await until(lambda: census.alive() == [])
+
+
+async def test_the_end_of_the_control_socket_alone_ends_the_tree(census: Census) -> None:
+    """REC-6: where no pidfd tells of the worker's end."""
+    ours, theirs = socket.socketpair()
+    frame = request(
+        ["sh", "-c", "setsid sleep $LABEL & echo ready; sleep $LABEL"], census.env, "/tmp", [], new_marker("q")
+    )
+    with ours, theirs:
+        guard = await trio.lowlevel.open_process(
+            [sys.executable, "-I", "-S", str(GUARD), str(theirs.fileno()), str(os.getpid())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            pass_fds=[theirs.fileno()],
+        )
+        theirs.close()
+        ours.sendall(frame)
+        assert guard.stdout is not None
+        assert await guard.stdout.receive_some() == b"ready\n"
+        await until(lambda: len([line for line in census.alive() if line.split()[1] == "sleep"]) == 2)
+    assert await guard.wait() == 0
+    assert census.alive() == []
+    await guard.stdout.aclose()
+
+
+async def test_half_a_request_starts_nothing(census: Census, tmp_path: Path) -> None:
+    """REC-6: a worker that dies while it asks."""
+    frame = request(["touch", str(tmp_path / "started")], census.env, "/tmp", [], new_marker("q"))
+    for size in (0, 3, 4, len(frame) - 1):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            guard = await trio.lowlevel.open_process(
+                [sys.executable, "-I", "-S", str(GUARD), str(theirs.fileno()), str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+            theirs.close()
+            ours.sendall(frame[:size])
+        assert await guard.wait() == 0
+    ladder = [(int(signal.SIGCONT), 3600.0)]  # it could do its work before it is killed
+    frame = request(["touch", str(tmp_path / "started")], census.env, "/tmp", ladder, new_marker("q"))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(frame)
+        ours.close()  # whole, but its worker is gone before it is read
+        guard = await trio.lowlevel.open_process(
+            [sys.executable, "-I", "-S", str(GUARD), str(theirs.fileno()), str(os.getpid())],
+            stdin=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+        )
+        theirs.close()
+        assert await guard.wait() == 0
+    assert not (tmp_path / "started").exists()
 
 
 async def test_a_worker_killed_while_it_starts_programs_leaves_none(census: Census, tmp_path: Path) -> None:

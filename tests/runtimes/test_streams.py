@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from concorde_trio.processes.ending import Exit
 from concorde_trio.records import RunOutcome, RunState, Usage
 from concorde_trio.runtimes.command_output import RulesReading
-from concorde_trio.runtimes.command_rules import JsonLines
+from concorde_trio.runtimes.command_rules import JsonLines, Rule, UsageRules
 from tests.runtimes import streams as s
 
 OK, FAILED = Exit(code=0, signal=None), Exit(code=1, signal=None)
@@ -117,6 +117,29 @@ def test_a_bad_stream_fails_whatever_the_exit_status(name: str, piece: int) -> N
     outcome = judged(rules, printed, exit, piece)
     assert outcome.state is RunState.FAILED
     assert says in (outcome.error or "")
+
+
+def test_true_is_not_one() -> None:
+    """RUN-5: JSON tells them apart, and so do rules."""
+    rules = JsonLines(end={"over": True}, state=Rule(when={"over": True}, take="error"), ok=[0])
+    assert judged(rules, s.stream({"over": True, "error": 0}), OK).state is RunState.DONE
+    assert judged(rules, s.stream({"over": True, "error": False}), OK).state is RunState.FAILED
+    assert "without the record" in (judged(rules, s.stream({"over": 1, "error": 0}), OK).error or "")
+
+
+def test_numbers_that_no_store_can_hold_are_not_counted() -> None:
+    """RUN-5: what a program says it used is not to be trusted either."""
+    rules = JsonLines(
+        end={"end": 1},
+        usage=UsageRules(
+            input=Rule(when={"end": 1}, take="in"),
+            output=Rule(when={"end": 1}, take="out"),
+            cost=Rule(when={"end": 1}, take="cost"),
+        ),
+    )
+    printed = b'{"end": 1, "in": 1e999, "out": 7, "cost": NaN}\n'
+    assert judged(rules, printed, OK).usage == Usage(output_tokens=7)
+    assert judged(rules, b'{"end": 1, "in": true, "out": "7", "cost": null}\n', OK).usage is None
 
 
 def test_a_line_over_the_limit_is_unreadable_and_not_kept() -> None:
