@@ -81,17 +81,29 @@ class Killing:
         """Serve until all is settled, and gather the evidence."""
         served = self._serve()
         self._wait_ready(served)
+        while served.poll() is None and self._unsettled():  # a drain claims nothing more, so it must not come early
+            time.sleep(0.05)
         served.communicate(timeout=180)
         if served.returncode != 0:
             raise AssertionError(f"the serving process ended with {served.returncode}")
         journal = [json.loads(line) for line in self.journal.read_text().splitlines()]
-        with sqlite3.connect(self.database) as rows:
+        rows = sqlite3.connect(self.database)
+        try:
             settled = dict(rows.execute("select payload ->> 'n', state from signals").fetchall())
             queue = rows.execute("select count(*) from runs where state in ('pending', 'running')").fetchone()[0]
-        rows.close()
+        finally:
+            rows.close()
         if queue:
             raise AssertionError(f"Q-21: {queue} runs are neither ended nor anybody's")
         return Evidence(journal, self.payloads, settled, self.cuts, left=list(self._left()))
+
+    def _unsettled(self) -> int:
+        rows = sqlite3.connect(self.database)
+        try:
+            count = rows.execute("select count(*) from signals where state in ('pending', 'processing')").fetchone()
+        finally:
+            rows.close()
+        return int(count[0])
 
     def _emit(self, new: list[dict[str, Any]]) -> None:
         for payload in new:
