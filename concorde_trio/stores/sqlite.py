@@ -35,7 +35,7 @@ from concorde_trio.stores.sqlite_writer import ThreadWriter
 SHORT_LIST = 100
 """Pending signals that are read in the Trio thread; more go to the reader's."""
 
-PRUNE_AT_ONCE = 500
+PRUNE_AT_ONCE = 200
 """Signals pruned in one commit, so that others get between."""
 
 WORKER_PATIENCE = 20
