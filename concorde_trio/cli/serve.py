@@ -18,9 +18,19 @@ from concorde_trio.cli.loading import load_object, wrong_target
 from concorde_trio.cli.options import Duration, json_option
 from concorde_trio.cli.show import say, visible
 from concorde_trio.errors import ConcordeError
+from concorde_trio.events import Event, WorkerStopping
 
 if TYPE_CHECKING:
     from concorde_trio.gateway import Gateway
+
+logger = logging.getLogger("concorde_trio.serve")
+
+STOPPING = {
+    "drain": "stopping: what is claimed reaches its end first; ask again to park what waits",
+    "park": "stopping: only what runs reaches its end, what waits stays stored; ask again to cancel",
+    "cancel": "stopping: what runs is cancelled",
+}
+"""What is said of a stop, by its mode (STP-4)."""
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
@@ -78,15 +88,26 @@ def serve(
 
 
 async def _run(gateway: Gateway, target: str, as_json: bool) -> None:
-    async with trio.open_nursery() as nursery:
-        url: str = await nursery.start(gateway.run)
-        if as_json:
-            # On one line, so that who started this can read a line and go on.
-            say(json.dumps({"url": url, "link": gateway.link, "pid": os.getpid()}))
-        else:
-            say(f"{target} serves at {url} (Ctrl-C to stop)\n{gateway.link}")
-        # Whoever reads this waits for it, and nothing else may come for hours.
-        sys.stdout.flush()
+    with gateway.worker.bus.subscribe() as happening:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_tell_of_stops, happening)
+            await _start(nursery, gateway, target, as_json)
+
+
+async def _tell_of_stops(happening: trio.MemoryReceiveChannel[Event]) -> None:
+    """Whoever pressed Ctrl-C hears what it does, and what the next one would."""
+    async for event in happening:
+        if isinstance(event, WorkerStopping):
+            logger.info("%s", STOPPING[event.mode])
+
+
+async def _start(nursery: trio.Nursery, gateway: Gateway, target: str, as_json: bool) -> None:
+    url: str = await nursery.start(gateway.run)
+    if as_json:
+        # On one line, so that who started this can read a line and go on.
+        say(json.dumps({"url": url, "link": gateway.link, "pid": os.getpid()}))
+    else:
+        say(f"{target} serves at {url} (Ctrl-C to stop)\n{gateway.link}")
 
 
 def _override(
@@ -120,5 +141,5 @@ def load_gateway(target: str) -> Gateway:
     if isinstance(found, type) and issubclass(found, Gateway):
         raise wrong_target(f"{visible(target)} is the class, not a Gateway; make one: gateway = {found.__name__}(...).")
     if not isinstance(found, Gateway):
-        raise wrong_target(f"{visible(target)} is a {type(found).__name__}, not a Gateway.")
+        raise wrong_target(f"{visible(target)} is of type {type(found).__name__}, not a Gateway.")
     return found

@@ -70,7 +70,7 @@ def _visible_character(character: str) -> str:
 
 def say(text: str = "") -> None:
     """One line on stdout; ``text`` has been made visible where it came from outside."""
-    print(text)
+    print(text, flush=True)
 
 
 def note(text: str) -> None:

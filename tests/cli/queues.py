@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import trio
-from concorde_trio.stores.sqlite import SqliteStore
 
 from concorde_trio._sansio.changes import (
     Change,
@@ -18,6 +17,7 @@ from concorde_trio._sansio.changes import (
     StartRun,
 )
 from concorde_trio.records import NewSignal, Run, RunState, SignalState, Usage
+from concorde_trio.stores.sqlite import SqliteStore
 
 TAG = "tag-of-ann-0123456789"
 HOSTILE = "\x1b[31m[red]\u202eend\x9b0m\r\nsecond line"
