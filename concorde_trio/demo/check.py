@@ -1,0 +1,222 @@
+"""Are the books right? A verdict from evidence, with a sentence for each fault.
+
+The law: what is not there to be looked at is a fault too, so that no check passes for want of anything to check.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+import attrs
+
+from concorde_trio.demo.errands import Errand, Message, all_errands
+from concorde_trio.demo.evidence import BOOKKEEPER, Asked, Evidence, Line
+
+_BOOKED = re.compile(r"(\d+)\. errand (\d+) bought .*: (\d+) - (\d+) = (-?\d+)")
+
+
+@attrs.frozen(kw_only=True)
+class Finding:
+    """One thing that was checked: the sentence that should be true, how many ``things`` were looked at, and the faults."""
+
+    name: str
+    looked_at: int
+    things: str
+    faults: tuple[str, ...]
+
+    @property
+    def right(self) -> bool:
+        """Whether there is no fault."""
+        return not self.faults
+
+
+def check(evidence: Evidence) -> list[Finding]:
+    """Look at everything; the books are right when every finding is."""
+    lines: dict[int, list[Line]] = defaultdict(list)
+    for line in evidence.journal:
+        lines[line.errand].append(line)
+    errands = all_errands(evidence.plan)
+    pairs = list(_sharing(evidence.plan, lines))
+    tagged = [asked for asked in evidence.requests if _speaks_for_an_errand(asked)]
+    untagged = [asked for asked in evidence.requests if not _speaks_for_an_errand(asked)]
+    told = [line for line in evidence.journal if line.what == "told"]
+    return [
+        _finding("every errand was done once, as it was asked for", len(errands), "errand", _as_asked(errands, lines)),
+        _finding("no two runs that share a lock overlapped", len(pairs), "pair", _overlaps(pairs)),
+        _finding("what shares a lock kept its order", len(pairs), "pair", _swaps(pairs)),
+        _finding(
+            "every tagged request was attributed to its run",
+            len(tagged) + len(told),
+            "request",
+            [*_wrongly_attributed(tagged), *_wrongly_told(told)],
+        ),
+        _finding(
+            "no other request was attributed to anybody", len(untagged), "request", _attributed_to_somebody(untagged)
+        ),
+        _finding("the budget is what was spent", len(evidence.ledger), "purchase", _budget(evidence)),
+        _finding("every purchase is in the books", len(evidence.books), "line", _books(evidence)),
+        _finding("every errand ended as it had to", len(errands), "errand", _endings(errands, evidence)),
+        _finding(
+            "no process is left",
+            len({line.pid for line in evidence.journal if line.what == "start"}),
+            "program",
+            evidence.running,
+        ),
+    ]
+
+
+def _finding(name: str, looked_at: int, things: str, faults: Iterable[str]) -> Finding:
+    found = tuple(faults)
+    if not looked_at and not found:
+        found = (f"there was no {things} to look at",)
+    return Finding(name=name, looked_at=looked_at, things=things, faults=found)
+
+
+# --- runs and locks -------------------------------------------------------------------------------------------------
+
+
+def _as_asked(errands: Sequence[Errand], lines: Mapping[int, Sequence[Line]]) -> Iterator[str]:
+    planned = {errand.number for errand in errands}
+    for number in sorted(lines.keys() - planned):
+        yield f"errand {number} was done, and nobody had asked for it"
+    for errand in errands:
+        found = lines.get(errand.number, ())
+        kinds = Counter(line.what for line in found)
+        for what in ("start", "finish"):
+            if kinds[what] != 1:
+                yield f"errand {errand.number} has {kinds[what]} {what} lines in the journal, not one"
+        for line in found:
+            if line.what != "start":
+                continue
+            if errand.session is not None and line.session != errand.session:
+                yield f"errand {errand.number} was for the session {errand.session}, and ran in {line.session}"
+            if line.place != errand.place:
+                yield f"errand {errand.number} was for {errand.place or 'no place'}, and was done in {line.place}"
+        if kinds["spent"] and not errand.budget:
+            yield f"errand {errand.number} spent money without having the budget"
+
+
+@attrs.frozen
+class _Pair:
+    """Two errands that share locks, in the order in which they were asked for, and the lines that each had them for."""
+
+    one: Sequence[Line]
+    other: Sequence[Line]
+    shared: str
+
+
+def _sharing(plan: Sequence[Message], lines: Mapping[int, Sequence[Line]]) -> Iterator[_Pair]:
+    """The pairs of which both have left a trace."""
+    asked = [(message, errand) for message in plan for errand in message.errands]
+    for (message, one), (later, other) in combinations(asked, 2):
+        shared = [name for space, name in one.locks if (space, name) in other.locks]
+        both = [lines.get(one.number, ()), lines.get(other.number, ())]
+        if message is later:
+            # A run that has ended is not in the way of its sister, though its locks are kept for the bookkeeper.
+            both = [[line for line in found if line.what not in BOOKKEEPER] for found in both]
+        if shared and all(both):
+            yield _Pair(both[0], both[1], " and ".join(shared))
+
+
+def _overlaps(pairs: Iterable[_Pair]) -> Iterator[str]:
+    for pair in pairs:
+        first, second = sorted((pair.one, pair.other), key=lambda lines: lines[0].at)
+        if first[-1].at > second[0].at:
+            both = (first[-1].at - second[0].at) / 1e6
+            yield f"errands {first[0].errand} and {second[0].errand} both had {pair.shared}, for {both:.1f} ms"
+
+
+def _swaps(pairs: Iterable[_Pair]) -> Iterator[str]:
+    for pair in pairs:
+        if pair.other[0].at < pair.one[0].at:
+            yield (
+                f"errand {pair.other[0].errand} had {pair.shared} before errand {pair.one[0].errand}, "
+                "which was asked for earlier"
+            )
+
+
+# --- requests -------------------------------------------------------------------------------------------------------
+
+
+def _speaks_for_an_errand(asked: Asked) -> bool:
+    # Several tags, or several in one, speak for nobody, whatever they are.
+    return asked.claims is not None and len(asked.tags) == 1
+
+
+def _wrongly_attributed(tagged: Iterable[Asked]) -> Iterator[str]:
+    for asked in tagged:
+        if asked.attributed != asked.claims:
+            yield f"{asked.path} came from errand {asked.claims}, and was attributed to {_whom(asked.attributed)}"
+
+
+def _wrongly_told(told: Iterable[Line]) -> Iterator[str]:
+    for line in told:
+        if line.told != line.errand:
+            yield f"errand {line.errand} asked who it was, and was told: {_whom(line.told)}"
+
+
+def _attributed_to_somebody(untagged: Iterable[Asked]) -> Iterator[str]:
+    for asked in untagged:
+        if asked.attributed is not None:
+            yield f"{asked.path} came with {len(asked.tags)} tags, and was attributed to errand {asked.attributed}"
+
+
+def _whom(errand: int | None) -> str:
+    return "nobody" if errand is None else f"errand {errand}"
+
+
+# --- money ----------------------------------------------------------------------------------------------------------
+
+
+def _budget(evidence: Evidence) -> Iterator[str]:
+    accepted = Counter((spend.errand, spend.amount) for spend in evidence.ledger)
+    spent = Counter((line.errand, line.amount or 0) for line in evidence.journal if line.what == "spent")
+    for errand, amount in sorted((accepted - spent).elements()):
+        yield f"the server took {amount} from errand {errand}, which knows nothing of it"
+    for errand, amount in sorted((spent - accepted).elements()):
+        yield f"errand {errand} spent {amount}, and the server has it under no such errand"
+    total = sum(spend.amount for spend in evidence.ledger)
+    if evidence.left != evidence.budget - total:
+        lost = evidence.left - (evidence.budget - total)
+        yield f"{evidence.left} are left of {evidence.budget}, and {total} were spent: an update was lost, {lost} too much"
+
+
+def _books(evidence: Evidence) -> Iterator[str]:
+    left = evidence.budget
+    booked: Counter[tuple[int, int]] = Counter()
+    for number, text in enumerate(evidence.books, 1):
+        match = _BOOKED.fullmatch(text)
+        if match is None:
+            yield f"line {number} of the books can't be read: {text!r:.80}"
+            continue
+        named, errand, before, amount, after = map(int, match.groups())
+        booked[errand, amount] += 1
+        if (named, before, after) != (number, left, left - amount):
+            yield f"line {number} of the books does not follow from the line before: {text!r:.80}"
+        left = after
+    accepted = Counter((spend.errand, spend.amount) for spend in evidence.ledger)
+    for errand, amount in sorted((accepted - booked).elements()):
+        yield f"errand {errand} spent {amount}, and that is not in the books"
+    for errand, amount in sorted((booked - accepted).elements()):
+        yield f"the books have {amount} for errand {errand}, which did not spend it"
+    if left != evidence.left and evidence.books:
+        yield f"the last line of the books says {left}, and {evidence.left} are left"
+
+
+# --- endings --------------------------------------------------------------------------------------------------------
+
+_OWN_WORD = {"done": ("done",), "failed": ("failed", "stopped"), "limited": ("stopped",)}
+"""How a run may have ended by its own journal, if it is said to have ended in a state."""
+
+
+def _endings(errands: Sequence[Errand], evidence: Evidence) -> Iterator[str]:
+    how = {line.errand: line.how for line in evidence.journal if line.what == "finish"}
+    for errand in errands:
+        state = evidence.ended.get(errand.number)
+        if state != errand.ends:
+            yield f"errand {errand.number} had to end as {errand.ends}, and ended as {state or 'nothing'}"
+        elif how.get(errand.number) not in _OWN_WORD[state]:
+            yield f"errand {errand.number} is said to be {state}, and its own last word is {how.get(errand.number)}"

@@ -1,0 +1,51 @@
+"""What a browser sees of the demo: the timeline of the queue as it is now, drawn anew with each look.
+
+No script, no prompt, no payload: whoever reaches the server may look at it (SRV-6).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import attrs
+
+from concorde_trio.demo.errands import MESSAGES
+from concorde_trio.demo.household import Household
+from concorde_trio.signals.store import RunFilter, SignalFilter
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="2"><title>A household</title></head>
+<body style="margin:0"><img src="/timeline.svg" alt="The runs of the household by session" style="width:100%"></body></html>
+"""
+_MOST = 200
+
+
+def add_page(household: Household, posts: Mapping[str, tuple[float, float | None]]) -> None:
+    """Add ``/`` and ``/timeline.svg`` to the household's app. ``posts``: when each signal's post phase was."""
+    app = household.gateway.app
+
+    @app.get("/")
+    async def page() -> tuple[str, int, dict[str, str]]:
+        return _PAGE, 200, {"content-type": "text/html; charset=utf-8"}
+
+    @app.get("/timeline.svg")
+    async def timeline() -> tuple[str, int, dict[str, str]]:
+        drawing = await draw_timeline(household, posts, end=time.time())
+        return drawing, 200, {"content-type": "image/svg+xml"}
+
+
+async def draw_timeline(
+    household: Household, posts: Mapping[str, tuple[float, float | None]], *, end: float | None = None
+) -> str:
+    """The last runs of the household's queue as an SVG document, up to ``end`` (wall-clock seconds)."""
+    # Half a second's import, of which nothing is needed before the end.
+    from concorde_trio.simulate.timeline import rows_from_records, timeline_svg
+
+    store = household.gateway.store
+    signals = await store.signals(SignalFilter(limit=_MOST))
+    runs = await store.runs(RunFilter(limit=_MOST))
+    about = {errand.number: message.about for message in MESSAGES for errand in message.errands}
+    named = {run.id: f"{run.context['errand']} {about[run.context['errand']]}" for run in runs if run.context["errand"]}
+    rows = [attrs.evolve(row, run=named.get(row.run, row.run)) for row in rows_from_records(signals, runs, posts=posts)]
+    return timeline_svg(rows, title="A household takes turns", end=end)
