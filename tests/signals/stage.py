@@ -29,7 +29,8 @@ from concorde_trio.records import (
     SignalState,
 )
 from concorde_trio.signals.handlers import SignalHandler
-from concorde_trio.signals.store import RunFilter, SignalFilter
+from concorde_trio.signals.options import WorkerOptions
+from concorde_trio.signals.store import RunFilter, SignalFilter, SignalStore
 from concorde_trio.signals.worker import SignalWorker, open_worker
 from concorde_trio.stores.memory import MemoryStore
 
@@ -43,7 +44,7 @@ def run(name: str, seconds: float = 1, ending: str = "ok", **fields: Any) -> dic
 class Stage:
     """A Runtime and handlers in one. ``log`` has (time, what, name); name is a run's, or its signal's id."""
 
-    store: MemoryStore = attrs.field(factory=MemoryStore)
+    store: Any = attrs.field(factory=MemoryStore)
     log: list[tuple[float, str, str]] = attrs.field(factory=list)
     outcomes: dict[str, PostOutcome] = attrs.field(factory=dict)
     events: list[Event] = attrs.field(factory=list)
@@ -135,10 +136,32 @@ class Stage:
             worker.bus.call(self.events.append)
             yield worker
 
-    async def emit(self, kind: str, *runs: dict[str, Any], handle: float = 0, post: float = 0, **fields: Any) -> str:
+    @asynccontextmanager
+    async def recover(
+        self, stop: str | None = None, handlers: dict[str, Any] | None = None, **options: Any
+    ) -> AsyncIterator[SignalWorker]:
+        """The same, but heard from its first event on: those of its recovery too. ``stop`` is asked for before it starts."""
+        chosen: dict[str, Any] = {
+            "settle": trio.testing.wait_all_tasks_blocked,
+            "wall_clock": trio.current_time,
+            "sweep": None,
+        }
+        kinds = self.handlers() if handlers is None else handlers
+        self.worker = worker = SignalWorker(self.store, self, kinds, WorkerOptions(**{**chosen, **options}))
+        worker.bus.call(self.events.append)
+        if stop is not None:
+            worker.stop(stop)
+        async with self.store.open(), self.store.own(), trio.open_nursery() as nursery:
+            await nursery.start(worker.run)
+            yield worker
+            worker.stop("drain")
+
+    async def emit(
+        self, kind: str, *runs: dict[str, Any], handle: float = 0, post: float = 0, tx: Any = None, **fields: Any
+    ) -> str:
         """Emit a signal that makes these runs."""
         assert self.worker is not None
-        return await self.worker.emit(kind, {"runs": list(runs), "handle": handle, "post": post, **fields})
+        return await self.worker.emit(kind, {"runs": list(runs), "handle": handle, "post": post, **fields}, tx=tx)
 
     async def all_settled(self) -> None:
         """Wait for every signal emitted so far."""
@@ -147,7 +170,7 @@ class Stage:
             await self.worker.wait_settled(signal_id)
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[MemoryStore]:
+    async def opened(self) -> AsyncIterator[SignalStore]:
         """The store, whether a worker has it open or not."""
         async with AsyncExitStack() as stack:
             with suppress(UsageError):
