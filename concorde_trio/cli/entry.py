@@ -69,7 +69,7 @@ def _explain(error: BaseException) -> int:
         return MISUSE
     if isinstance(error, click.UsageError):
         hint = f" (see {error.ctx.command_path} --help)" if error.ctx is not None else ""
-        return _complain(error.format_message() + hint, MISUSE)
+        return _complain(error.format_message().rstrip(".") + hint, MISUSE)
     if isinstance(error, click.ClickException):
         return _complain(error.format_message(), error.exit_code)
     if isinstance(error, InternalError):

@@ -32,11 +32,14 @@ def simulate(file: str, svg: Path | None, as_json: bool) -> None:
     from concorde_trio import simulate as simulation
 
     try:
-        result = simulation.simulate(scenario)
+        parsed = simulation.parse_scenario(scenario)
     except InvalidScenario as error:
         raise click.UsageError(f"{_shown(file)} is no scenario: {error}") from None
+    result = simulation.simulate(parsed)
     if svg is not None:
-        _write_drawing(svg, scenario, result)
+        rows = simulation.rows_from_result(parsed, result)
+        # No locale decides what a picture is encoded in.
+        svg.write_text(simulation.timeline_svg(rows, title=_title(file)), encoding="utf-8")
     document(result)
 
 
@@ -62,6 +65,10 @@ def _write_drawing(file: Path, scenario: Any, result: dict[str, Any]) -> None:
         file.write_text(drawing, encoding="utf-8")
     except (OSError, ValueError) as error:
         raise click.ClickException(f"cannot write {visible(str(file))}: {getattr(error, 'strerror', error)}") from None
+
+
+def _title(file: str) -> str:
+    return "Scenario" if file == "-" else visible(Path(file).stem)
 
 
 def _shown(file: str) -> str:
