@@ -120,6 +120,20 @@ def test_an_end_without_hold_beside_held_siblings_releases_its_own_locks_only() 
     assert table.release("s1") == ("r4",)
 
 
+def test_a_withdrawn_run_beside_held_siblings_lets_the_next_sibling_start() -> None:
+    """LCK-4, TAG-2: held runs step aside for each run of their signal in its turn."""
+    table = Table()
+    table.enqueue("r1", "s1", session="ann")
+    table.enqueue("r2", "s1", session="ann")
+    table.enqueue("r3", "s1", session="ann")
+    table.enqueue("r4", "s2", session="ann")
+    table.end("r1", hold=True)
+    assert table.withdraw("r2") == ("r3",)
+    assert table.withdraw("r3") == ()
+    assert table.release("s1") == ("r4",)
+    assert table.release("s1") == ()
+
+
 def test_a_waiting_run_that_is_withdrawn_lets_those_behind_it_move_up() -> None:
     """LCK-2, RUN-6: a cancelled waiter blocks nobody."""
     table = Table()
