@@ -154,11 +154,11 @@ class Program:
         """The guard did not end its tree in time: it hangs, or something cannot be killed."""
         process = self._guarded.process
         try:
-            await sweep_marker(self.marker)
+            await sweep_marker(self.marker, time_limit=min(PATIENCE, 10.0))
             process.kill()  # it was the guard that hung
             with trio.move_on_after(PATIENCE):
                 await process.wait()
-            await sweep_marker(self.marker)
+            await sweep_marker(self.marker, time_limit=min(PATIENCE, 10.0))
         except ProgramError as error:
             # The guard stays: it holds the programs lock until they are dead (REC-6).
             raise ProgramError(

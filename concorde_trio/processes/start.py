@@ -120,7 +120,11 @@ async def start_guard(programs_lock: Path | None) -> Guarded:
                     env={name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
                 )
         except (OSError, subprocess.SubprocessError) as error:
-            raise ProgramNotStarted(f"no guard for the program could be started: {error}") from error
+            full = isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.EAGAIN)
+            hint = ". Each program takes five file descriptors and two processes: raise ulimit, or set max_running"
+            raise ProgramNotStarted(
+                f"no guard for the program could be started: {error}{hint if full else ''}"
+            ) from error
         on_failure.pop_all()
     return Guarded(process=process, control=ours, stdin=streams[0][0], stdout=streams[1][0], stderr=streams[2][0])
 

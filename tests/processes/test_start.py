@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from concorde_trio.errors import ProgramNotStarted, UsageError
 from concorde_trio.processes.ending import Exit
@@ -159,11 +161,37 @@ async def test_a_start_without_file_descriptors_is_a_plain_error(census: Census)
     for spare in range(1, 9):
         resource.setrlimit(resource.RLIMIT_NOFILE, (before - 1 + spare, hard))
         try:
-            with pytest.raises(ProgramNotStarted, match="Too many open files"):
+            with pytest.raises(ProgramNotStarted, match="Too many open files.*raise ulimit"):
                 async with open_program(["true"], env=census.env, cwd="/tmp", marker=new_marker("q")):
                     pass
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     with trio.fail_after(30):
         assert (await run(["true"], census.env))[0].code == 0
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+async def test_nothing_starts_while_another_holds_the_programs_lock_alone(census: Census, tmp_path: Path) -> None:
+    """REC-6: a recovery that is looking whether all programs are dead; a cancelled wait leaves nothing."""
+    path, ran = tmp_path / "lock", tmp_path / "ran"
+    before = len(os.listdir("/proc/self/fd"))
+    held = os.open(path, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(held, fcntl.LOCK_EX)
+
+    async def touch() -> None:
+        async with open_program(
+            ["touch", str(ran)], env=census.env, cwd="/tmp", marker=new_marker("q"), programs_lock=path
+        ) as program:
+            await program.wait()
+
+    with trio.move_on_after(0.3) as scope:
+        await touch()
+    assert scope.cancelled_caught
+    assert not ran.exists()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(touch)
+        await trio.testing.wait_all_tasks_blocked()
+        assert not ran.exists()
+        os.close(held)
+    assert ran.exists()
     assert len(os.listdir("/proc/self/fd")) == before

@@ -283,3 +283,53 @@ async def test_an_error_of_on_stdout_ends_the_block_and_leaves_it(census: Census
         ) as program:
             await program.wait()
     assert census.alive() == []
+
+
+async def test_a_guard_that_hangs_is_given_up_and_its_tree_ended_by_the_worker(
+    census: Census, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """REC-6: the end of a block is bounded."""
+    monkeypatch.setattr("concorde_trio.processes.program.PATIENCE", 0.3)
+    seen = Seen(b"ready")
+    async with open_program(
+        ["sh", "-c", "setsid sleep $LABEL & echo ready; sleep $LABEL"],
+        env=census.env,
+        cwd="/tmp",
+        marker=new_marker("q"),
+        on_stdout=seen,
+        ladder=[],
+    ) as program:
+        await seen.wait()
+        assert program.pid is not None
+        os.kill(parent_of(program.pid), signal.SIGSTOP)
+    assert census.alive() == []
+    assert census.guards() == []
+
+
+async def test_a_tree_that_cannot_be_ended_is_an_error_and_its_guard_stays(
+    census: Census, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """REC-6: the programs lock is held while anything of it lives."""
+    monkeypatch.setattr("concorde_trio.processes.program.PATIENCE", 0.3)
+    monkeypatch.setattr("concorde_trio.processes.guard.kill", lambda pid, started: None)
+    seen = Seen(b"ready")
+    guard = 0
+    with pytest.raises(
+        ProgramError, match=r"still there .* though killed: .*sh \(.* The guard \d+ of the program 'sh'"
+    ):
+        async with open_program(
+            ["sh", "-c", "echo ready; sleep $LABEL"],
+            env=census.env,
+            cwd="/tmp",
+            marker=new_marker("q"),
+            on_stdout=seen,
+            ladder=[],
+        ) as program:
+            await seen.wait()
+            assert program.pid is not None
+            guard = parent_of(program.pid)
+            os.kill(guard, signal.SIGSTOP)
+    assert is_alive(guard)
+    os.kill(guard, signal.SIGCONT)
+    assert await program._guarded.process.wait() == 0
+    assert census.alive() == []
