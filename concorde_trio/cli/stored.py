@@ -1,29 +1,29 @@
 """A queue whose database is read directly, because no worker serves it (or ``--direct`` says so).
 
 The law: nothing here settles or starts anything. What is asked of a worker is left as a row, and the next one takes
-it up; who waits for whom comes from a lock table rebuilt from the rows.
+it up; who waits for whom comes from a lock table rebuilt from the rows. An emit, which needs neither, imports neither.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
-from concorde_trio._sansio.run_tags import RunTags
 from concorde_trio.cli.options import LIMIT
 from concorde_trio.cli.sources import Document
 from concorde_trio.errors import UnknownId
 from concorde_trio.records import JSON, Run, RunOutcome, RunPrompt, RunState, SignalState
 from concorde_trio.signals import documents
 from concorde_trio.signals.emit import emit_sync
-from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.store import RunFilter, SignalFilter
-from concorde_trio.signals.views import LockViews, rebuilt_locks
-from concorde_trio.signals.worker import SignalWorker
 from concorde_trio.stores.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from concorde_trio.signals.views import LockViews
+    from concorde_trio.signals.worker import SignalWorker
 
 T = TypeVar("T")
 BUSY_TIMEOUT = 10.0
@@ -127,10 +127,15 @@ class _NoRuntime:
 
 def _worker(store: SqliteStore) -> SignalWorker:
     """A worker that is never run, for what its door refuses and how."""
+    from concorde_trio.signals.options import WorkerOptions
+    from concorde_trio.signals.worker import SignalWorker
+
     return SignalWorker(store, _NoRuntime(), {}, WorkerOptions())
 
 
 async def _mask(store: SqliteStore) -> Callable[[Any], Any]:
+    from concorde_trio._sansio.run_tags import RunTags
+
     tags: RunTags[str] = RunTags()
     for tag in await store.tags():
         tags.expect(tag)
@@ -138,6 +143,8 @@ async def _mask(store: SqliteStore) -> Callable[[Any], Any]:
 
 
 async def _views(store: SqliteStore) -> LockViews:
+    from concorde_trio.signals.views import rebuilt_locks
+
     return rebuilt_locks(await store.unfinished())
 
 

@@ -7,12 +7,14 @@ wall-clock seconds since the epoch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
 from concorde_trio.records import JSON, Run, SignalRecord
-from concorde_trio.signals.views import LockView, WaitView
+
+if TYPE_CHECKING:
+    from concorde_trio.signals.views import LockView, WaitView
 
 Document: TypeAlias = dict[str, Any]
 Mask: TypeAlias = Callable[[JSON], JSON]

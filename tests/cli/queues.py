@@ -77,10 +77,19 @@ def write_household(path: Path) -> None:
         StartPost("signal-5", BEGAN + 20),
     ]
 
-    async def write() -> None:
-        store = SqliteStore(path)
-        async with store.open():
-            await store.emit(new)
-            await store.apply(changes)
+    trio.run(_write, path, new, changes)
 
-    trio.run(write)
+
+def write_line(path: Path, length: int) -> None:
+    """One signal of so many runs in session ann, the first of which runs."""
+    new = [NewSignal(id="signal-1", kind="k", payload="null", emitted_at=BEGAN)]
+    runs = tuple(run(1, index, index + 1, "ann") for index in range(length))
+    changes = [ClaimSignal("signal-1", BEGAN), QueueRuns("signal-1", runs), StartRun("signal-1-0", BEGAN)]
+    trio.run(_write, path, new, changes)
+
+
+async def _write(path: Path, new: list[NewSignal], changes: list[Change]) -> None:
+    store = SqliteStore(path)
+    async with store.open():
+        await store.emit(new)
+        await store.apply(changes)

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from urllib.parse import parse_qs, urlsplit
 
 import click
 import pytest
@@ -157,6 +158,20 @@ def test_a_refused_connection_was_not_heard() -> None:
     with pytest.raises(WorkerGone) as caught:
         Client(_endpoint(port)).post("signals", body={})
     assert caught.value.unheard
+
+
+def test_every_page_of_the_lock_table_is_asked_for() -> None:
+    """LCK-7: the answer about a lock must not depend on where it stands."""
+    pages = {None: (["a", "b"], "session:b"), "session:b": (["c"], "resource:c"), "resource:c": (["d"], None)}
+
+    def answer(request: bytes) -> bytes:
+        asked = parse_qs(urlsplit(request.split()[1].decode()).query)
+        assert asked["limit"] == ["200"]
+        locks, following = pages[asked.get("after", [None])[0]]
+        return _http(200, {"locks": locks, "next": following})
+
+    with _listening(answer) as (client, _):
+        assert Served(client).locks() == {"locks": ["a", "b", "c", "d"], "next": None}
 
 
 class _Fixed(Source):

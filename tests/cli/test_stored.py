@@ -12,7 +12,7 @@ import trio
 
 from concorde_trio.records import RequestKind
 from concorde_trio.stores.sqlite import SqliteStore
-from tests.cli.queues import TAG
+from tests.cli.queues import TAG, write_line
 from tests.cli.running import Command
 
 EVERY_LOOK = (
@@ -163,6 +163,23 @@ def test_locks_are_listed_with_who_holds_them_and_who_waits_in_order(command: Co
     assert lines[1].endswith("signal-4-0") and "signal-3-0 (running)" in lines[1]
     assert "signal-5-0 (held)" in lines[2]
     assert lines[4].endswith("signal-3-1, signal-4-0")
+
+
+def test_a_long_line_for_a_lock_is_shown_in_part_and_says_how_many_more(command: Command, here: Path) -> None:
+    """LCK-7: a table of a hundred thousand waiting runs is for nobody."""
+    write_line(here / "concorde.db", 103)
+    found = command("locks", "--json").json
+    assert [len(lock["waiting"]) for lock in found["locks"]] == [100]
+    assert found["locks"][0]["more_waiting"] == 2
+    assert command("locks").out.endswith(", and 2 more\n")
+
+
+def test_a_signal_of_many_runs_shows_the_last_ones_and_says_so(command: Command, here: Path) -> None:
+    """SRV-2: what is shown is bounded."""
+    write_line(here / "concorde.db", 203)
+    found = command("signals", "signal-1", "--json").json
+    assert [run["index"] for run in found["runs"]] == list(range(3, 203)) and found["next"] is not None
+    assert "the last 200 of its runs" in command("signals", "signal-1").err
 
 
 @pytest.mark.parametrize(
