@@ -140,23 +140,18 @@ class LockTable(Generic[RunT, SignalT]):
             raise WrongState(f"run {run!r} is in the lock table already; a run is enqueued once in its life")
         if not isinstance(session, str):
             raise UsageError(f"session must be a name, not {session!r:.80}; a fresh session has one too (LCK-1)")
-        if isinstance(resources, str):
-            raise UsageError(f"resources must be names, not one string: write [{resources!r:.80}]")
-        names = dict.fromkeys(resources) if resources else ()
+        names = _distinct(resources) if resources else None
         self._enqueued = number = self._enqueued + 1
         self._entries[run] = entry = _Entry(run, signal, number)
         place = _Place(entry)
         missing = 0 if _join(place, self._sessions, session) else 1
+        entry.places = (place,)
         if names:
-            places = [place]
             for name in names:
                 place = _Place(entry)
-                places.append(place)
+                entry.places += (place,)
                 if not _join(place, self._resources, name):
                     missing += 1
-            entry.places = tuple(places)
-        else:
-            entry.places = (place,)
         if missing:
             entry.missing = missing
             self._waiting += 1
@@ -179,7 +174,7 @@ class LockTable(Generic[RunT, SignalT]):
             del self._entries[run]
             freed: list[_Entry] = []
             _leave(entry, freed)
-            return self._permit(freed)
+            return self._permit(freed) if freed else ()
         self._held.setdefault(entry.signal, []).append(entry)
         entry.held = True
         freed = []
@@ -265,12 +260,16 @@ class LockTable(Generic[RunT, SignalT]):
             raise UnknownId(f"run {run!r} is not in the lock table: never enqueued, or released already") from None
 
     def _permit(self, freed: list[_Entry]) -> tuple[RunT, ...]:
-        if not freed:
-            return ()
         self._waiting -= len(freed)
         if len(freed) > 1:
             freed.sort(key=_number)
         return tuple([entry.run for entry in freed])
+
+
+def _distinct(resources: Iterable[str]) -> dict[str, None]:
+    if isinstance(resources, str):
+        raise UsageError(f"resources must be names, not one string: write [{resources!r:.80}]")
+    return dict.fromkeys(resources)
 
 
 def _number(entry: _Entry) -> int:
