@@ -42,13 +42,13 @@ async def test_what_is_not_settled_is_never_removed_however_old(autojump_clock: 
     """STP-5: pending, in its handle, running, waiting, held, posting, parked; each goes on to its end."""
     async with stage.serve() as worker:
         ids = [
-            await stage.emit("held", run("ended", 1, session="s"), run("runs", 500, session="t"), post=1),
+            await stage.emit("held", run("ended", 1, session="s"), run("runs", 50, session="t"), post=1),
             await stage.emit("held", run("waits", 1, session="s"), post=1),
-            await stage.emit("held", post=500),
-            await stage.emit("held", run("late", 1), handle=500),
+            await stage.emit("held", post=50),
+            await stage.emit("held", run("late", 1), handle=50),
             await stage.emit("held", run("pending", 1)),
         ]
-        await trio.sleep(400)
+        await trio.sleep(40)
         assert await worker.prune(0) == Removed(signals=0, runs=0)
         assert list(await stage.signals()) == ids
         await stage.all_settled()
