@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from concorde_trio.gateway import Gateway
     from concorde_trio.records import PostOutcome, Prompt, RunInfo, RunOutcome, RunPrompt, Signal, SignalRecord, Usage
     from concorde_trio.runtimes.command import CommandRuntime
+    from concorde_trio.runtimes.command_rules import JsonLines, Rule, UsageRules
+    from concorde_trio.runtimes.command_session import DerivedSession, NoSession, SessionFile
+    from concorde_trio.runtimes.command_template import LiteralArgument
     from concorde_trio.runtimes.function import FunctionRuntime
     from concorde_trio.server.attribution import current_run
     from concorde_trio.signals.emit import emit_sync
@@ -27,23 +30,30 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "CommandRuntime": "runtimes.command",
+    "DerivedSession": "runtimes.command_session",
     "FunctionRuntime": "runtimes.function",
     "Gateway": "gateway",
+    "JsonLines": "runtimes.command_rules",
+    "LiteralArgument": "runtimes.command_template",
     "LockTable": "_sansio.lock_table",
     "MemoryStore": "stores.memory",
+    "NoSession": "runtimes.command_session",
     "PostOutcome": "records",
     "Prompt": "records",
+    "Rule": "runtimes.command_rules",
     "RunInfo": "records",
     "RunOutcome": "records",
     "RunPrompt": "records",
     "Runtime": "signals.runtime",
     "RuntimeContext": "signals.runtime",
+    "SessionFile": "runtimes.command_session",
     "Signal": "records",
     "SignalHandler": "signals.handlers",
     "SignalRecord": "records",
     "SignalWorker": "signals.worker",
     "SqliteStore": "stores.sqlite",
     "Usage": "records",
+    "UsageRules": "runtimes.command_rules",
     "current_run": "server.attribution",
     "emit_sync": "signals.emit",
     "new_tag": "signals.tags",
@@ -53,23 +63,30 @@ _HOMES = {
 
 __all__ = [
     "CommandRuntime",
+    "DerivedSession",
     "FunctionRuntime",
     "Gateway",
+    "JsonLines",
+    "LiteralArgument",
     "LockTable",
     "MemoryStore",
+    "NoSession",
     "PostOutcome",
     "Prompt",
+    "Rule",
     "RunInfo",
     "RunOutcome",
     "RunPrompt",
     "Runtime",
     "RuntimeContext",
+    "SessionFile",
     "Signal",
     "SignalHandler",
     "SignalRecord",
     "SignalWorker",
     "SqliteStore",
     "Usage",
+    "UsageRules",
     "current_run",
     "emit_sync",
     "new_tag",

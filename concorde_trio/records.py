@@ -206,7 +206,11 @@ class RunPrompt:
 
 @attrs.frozen(kw_only=True)
 class Usage:
-    """What a run used: tokens, and cost in the currency of the provider's price list (None: not known)."""
+    """What a run used: tokens, and cost in the currency of the provider's price list (None: not known).
+
+    ``input_tokens`` are all of them, those read from a cache (``cached_tokens``) included. A ``usage_limit`` bounds input and
+    output together.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0

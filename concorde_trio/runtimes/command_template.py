@@ -32,7 +32,7 @@ _LIKE_ONE = re.compile(r"(?<!\$)\{([a-z][a-z_]*)\}")  # ${home} is a shell's
 Folder: TypeAlias = str | os.PathLike[str] | Callable[[str], str | os.PathLike[str]]
 
 
-class Literal(str):
+class LiteralArgument(str):
     """An argument or value in which ``{word}`` means just that."""
 
     __slots__ = ()
@@ -69,7 +69,7 @@ def check_variables(env: Mapping[str, str]) -> dict[str, str]:
 
 def placeholder(part: str) -> str | None:
     """The name of the placeholder that ``part`` is, None if it is plain text."""
-    if isinstance(part, Literal):
+    if isinstance(part, LiteralArgument):
         return None
     match = _LIKE_ONE.fullmatch(part)
     return match[1] if match else None
@@ -102,9 +102,9 @@ def check_folder(cwd: Folder) -> Callable[[str], str]:
     if not isinstance(template, str) or not os.path.isabs(template):
         raise UsageError(f"cwd must be an absolute folder, not {template!r:.200}; write str(Path(...).resolve())")
     unknown = [name for name in _LIKE_ONE.findall(template) if name != "session"]
-    if unknown and not isinstance(cwd, Literal):
+    if unknown and not isinstance(cwd, LiteralArgument):
         raise UsageError(f"cwd can have the placeholder {{session}} only, not {{{unknown[0]}}}: {template!r:.200}")
-    if isinstance(cwd, Literal):
+    if isinstance(cwd, LiteralArgument):
         return lambda session: template
     return lambda session: template.replace("{session}", encode_name(session))
 
@@ -112,7 +112,7 @@ def check_folder(cwd: Folder) -> Callable[[str], str]:
 def _check(part: object, what: str, known: tuple[str, ...]) -> None:
     if not isinstance(part, str) or "\0" in part:
         raise UsageError(f"each part of {what} must be a string without NUL, not {type(part).__name__}")
-    if isinstance(part, Literal):
+    if isinstance(part, LiteralArgument):
         return
     names = _LIKE_ONE.findall(part)
     if not names:
@@ -122,10 +122,10 @@ def _check(part: object, what: str, known: tuple[str, ...]) -> None:
         raise UsageError(f"the prompt goes to the program on stdin, never into {what} (everyone can see those)")
     if names[0] not in known:
         raise UsageError(
-            f"{what} has the unknown placeholder {{{names[0]}}}; there are {there}. If it is none: Literal(...)"
+            f"{what} has the unknown placeholder {{{names[0]}}}; there are {there}. If it is none: LiteralArgument(...)"
         )
     if placeholder(part) is None:
         raise UsageError(
             f"a placeholder is a whole part of {what}, and {{{names[0]}}} is not alone in its part; "
-            "split it in two, or wrap it in Literal(...) if it is no placeholder"
+            "split it in two, or wrap it in LiteralArgument(...) if it is no placeholder"
         )

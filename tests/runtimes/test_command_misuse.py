@@ -13,7 +13,7 @@ from concorde_trio.records import RunOutcome
 from concorde_trio.runtimes.command import CommandRuntime
 from concorde_trio.runtimes.command_rules import JsonLines, Rule
 from concorde_trio.runtimes.command_session import DerivedSession, NoSession, SessionFile
-from concorde_trio.runtimes.command_template import Literal
+from concorde_trio.runtimes.command_template import LiteralArgument
 from concorde_trio.signals.runtime import RuntimeContext
 
 
@@ -69,7 +69,7 @@ def test_misuse_of_a_command_runtime_is_refused_where_it_is_written(arguments: d
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"argv": ["awk", Literal("{print}")]},
+        {"argv": ["awk", LiteralArgument("{print}")]},
         {"argv": ["sh", "-c", "echo ${home} ${HOME} {} {a,b} { echo; }"]},
         {"argv": ["x", '{"a": 1}', "{A}", "{1}"]},
         {"argv": ["x"], "cwd": "/work/{session}/in"},
