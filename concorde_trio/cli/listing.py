@@ -25,7 +25,7 @@ from concorde_trio.cli.show import (
     visible_lines,
 )
 from concorde_trio.cli.sources import open_source
-from concorde_trio.cli.words import waits_in_short, why_in_words
+from concorde_trio.cli.words import tell_if_unserved, waits_in_short, why_in_words
 
 Document: TypeAlias = dict[str, Any]
 SIGNAL_STATES = ("pending", "processing", "done", "failed")
@@ -58,10 +58,15 @@ def signals(
     """
     if signal_id is not None:
         _refuse_filters(kind=kind, state=state)
-    source = open_source(database_path(store), direct=direct)
+    path = database_path(store)
+    source = open_source(path, direct=direct)
     if signal_id is not None:
         found = source.signal(signal_id)
-        document(found) if as_json else show_signal(found)
+        if as_json:
+            document(found)
+        else:
+            show_signal(found)
+            tell_if_unserved(path, found)
         return
     page = source.signals(kind=kind, state=state, limit=limit)
     if as_json:
@@ -79,6 +84,7 @@ def signals(
         for row in page["signals"]
     ]
     _print(("ID", "KIND", "STATE", "EMITTED", "SETTLED IN", "ERROR"), rows, page, "signals")
+    tell_if_unserved(path, *page["signals"])
 
 
 @click.command()
@@ -111,16 +117,22 @@ def runs(
     """
     if run_id is not None:
         _refuse_filters(session=session, resource=resource, state=state)
-    source = open_source(database_path(store), direct=direct)
+    path = database_path(store)
+    source = open_source(path, direct=direct)
     if run_id is not None:
         found = source.run(run_id)
-        document(found) if as_json else show_run(found)
+        if as_json:
+            document(found)
+        else:
+            show_run(found)
+            tell_if_unserved(path, found)
         return
     page = source.runs(session=session, resource=resource, state=state, limit=limit)
     if as_json:
         document(page)
         return
     _print(RUN_COLUMNS, [_run_row(row) for row in page["runs"]], page, "runs")
+    tell_if_unserved(path, *page["runs"])
 
 
 RUN_COLUMNS = ("ID", "SESSION", "STATE", "WAITED", "RAN", "WAITS FOR, OR ERROR")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
@@ -10,8 +9,8 @@ import click
 from concorde_trio.cli.options import json_option, queue_options
 from concorde_trio.cli.queue import database_path
 from concorde_trio.cli.show import Cell, at, document, note, say, table, visible
-from concorde_trio.cli.sources import is_served, open_source
-from concorde_trio.cli.words import why_in_words
+from concorde_trio.cli.sources import open_source
+from concorde_trio.cli.words import tell_if_unserved, why_in_words
 
 Document: TypeAlias = dict[str, Any]
 
@@ -39,8 +38,7 @@ def why(run_id: str, store: str | None, direct: bool, as_json: bool) -> None:
         return
     for line in why_in_words(run):
         say(visible(line))
-    if run["state"] in ("pending", "running"):
-        tell_if_unserved(path)
+    tell_if_unserved(path, run)
 
 
 @click.command()
@@ -61,7 +59,7 @@ def locks(store: str | None, direct: bool, as_json: bool) -> None:
         return
     if found["locks"]:
         table(("LOCK", "NAME", "HELD BY", "SINCE", "WAITING, IN ORDER"), [_row(lock) for lock in found["locks"]])
-        tell_if_unserved(path)
+        tell_if_unserved(path, *(run for lock in found["locks"] for run in lock["holders"] + lock["waiting"]))
     else:
         note("no locks are held")
 
@@ -76,9 +74,3 @@ def _row(lock: Document) -> tuple[Cell | str, ...]:
         at(holders[0]["since"]) if holders else "-",
         Cell(", ".join([run["run_id"] for run in lock["waiting"]] + more) or "-", whole=True),
     )
-
-
-def tell_if_unserved(path: Path) -> None:
-    """Say on stderr that what was shown is what the last worker left."""
-    if not is_served(path):
-        note("no worker serves this queue now: this is what the database says, and nothing moves")

@@ -1,12 +1,14 @@
-"""Why a run waits, in words (LCK-7), out of the documents of ``concorde_trio.signals.views``."""
+"""Why a run waits, in words (LCK-7), out of the documents of ``concorde_trio.signals.views``; and that nobody works."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, TypeAlias
 
-from concorde_trio.cli.show import at, first_line, lasting
+from concorde_trio.cli.show import at, first_line, lasting, note
+from concorde_trio.cli.sources import is_served
 
 Document: TypeAlias = dict[str, Any]
 
@@ -68,3 +70,10 @@ def _since(moment: float | None) -> str:
     if moment is None:
         return "-"
     return f"{at(moment)} ({lasting(time.time() - moment)})"
+
+
+def tell_if_unserved(path: Path, *shown: Document) -> None:
+    """Say on stderr that nothing moves, where something unfinished was ``shown`` of a queue that no worker serves."""
+    unfinished = ("pending", "processing", "running", "waiting", "ready", "held")
+    if any(row["state"] in unfinished for row in shown) and not is_served(path):
+        note("no worker serves this queue now: this is what the database says, and nothing moves")

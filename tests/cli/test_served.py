@@ -322,7 +322,7 @@ def test_serve_refuses_what_is_no_gateway_and_names_the_ones_there_are(program: 
     done = program("serve", "household:something_else")
     assert done.status == 2 and "is of type int, not a Gateway" in done.sentence()
     done = program("serve", "household:gatewya")
-    assert done.status == 2 and "It has gateway." in done.sentence()
+    assert done.status == 2 and "It has gateway" in done.sentence()
     done = program("serve", "household:Gateway")
     assert done.status == 2 and "is the class" in done.sentence()
     done = program("serve", "household:gateway", "--host", "0.0.0.0")

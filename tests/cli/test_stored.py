@@ -63,6 +63,14 @@ def test_signals_are_listed_newest_first_with_their_states(command: Command, hou
     assert "second line" not in done.out
 
 
+def test_what_is_unfinished_is_shown_with_a_word_that_nobody_works_on_it(command: Command, household: Path) -> None:
+    """REC-1: a row may say running, and yet its worker is dead."""
+    for arguments in (("signals",), ("signals", "signal-3"), ("runs",), ("runs", "signal-3-0"), ("locks",)):
+        assert "no worker serves this queue now" in command(*arguments).err
+    for arguments in (("signals", "--state", "done"), ("signals", "signal-1"), ("runs", "signal-2-0")):
+        assert command(*arguments).err == ""
+
+
 def test_signals_are_filtered_by_kind_and_state_and_counted(command: Command, household: Path) -> None:
     """SRV-2: filters and a limit."""
     found = command("signals", "--state", "processing", "--limit", "2", "--json").json

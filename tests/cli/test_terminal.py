@@ -132,7 +132,7 @@ def test_a_locale_without_letters_gets_escapes_and_no_traceback(household: Path,
     subprocess.run([script(), "emit", "家", "1"], cwd=here, check=True, stdout=subprocess.DEVNULL)
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run([script(), "signals"], cwd=here, env=environment, capture_output=True, check=False)
-    assert done.returncode == 0 and done.stderr == b""
+    assert done.returncode == 0 and b"Traceback" not in done.stderr
     assert b"\\u5bb6" in done.stdout
 
 
