@@ -38,8 +38,7 @@ def simulate(file: str, svg: Path | None, as_json: bool) -> None:
     result = simulation.simulate(parsed)
     if svg is not None:
         rows = simulation.rows_from_result(parsed, result)
-        # No locale decides what a picture is encoded in.
-        svg.write_text(simulation.timeline_svg(rows, title=_title(file)), encoding="utf-8")
+        _write(svg, simulation.timeline_svg(rows, title=_title(file), start=0.0))
     document(result)
 
 
@@ -57,12 +56,9 @@ def _read(file: str) -> Any:
     return parse_json(decode(data, _shown(file), "FILE"), _shown(file), "FILE")
 
 
-def _write_drawing(file: Path, scenario: Any, result: dict[str, Any]) -> None:
-    from concorde_trio.simulate import rows_from_result, timeline_svg
-
-    drawing = timeline_svg(rows_from_result(scenario, result), start=0.0)
+def _write(file: Path, drawing: str) -> None:
     try:
-        file.write_text(drawing, encoding="utf-8")
+        file.write_text(drawing, encoding="utf-8")  # no locale decides what a picture is encoded in
     except (OSError, ValueError) as error:
         raise click.ClickException(f"cannot write {visible(str(file))}: {getattr(error, 'strerror', error)}") from None
 
