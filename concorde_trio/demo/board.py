@@ -103,7 +103,9 @@ class Board:
                 self.posts[signal_id] = (self.posts[signal_id][0], event.at)
             case events.SignalSettled():
                 for row in rows:
-                    row.state = row.outcome or event.state.value
+                    if not row.outcome:  # there were no runs
+                        row.outcome, row.error = event.state.value, event.error
+                    row.state = row.outcome
 
     def waits(self, row: Row) -> str:
         """For whom it waits, and on what; "" when it waits for nobody."""

@@ -151,7 +151,7 @@ class _Demo:
             raise AssertionError("the gateway runs, and has no address")
         people = People(gateway.url, gateway.access.operator_token)
         if not self._as_json:
-            self._console.print(Text(f"A household at {gateway.url}: every run is a process of its own.\n"))
+            self._console.print(Text(f"A household at {gateway.url}: every run is a process of its own."))
         began = time.monotonic()
         with self._screen.showing():
             async with trio.open_nursery() as nursery:

@@ -79,7 +79,7 @@ class Screen:
         running, waiting = states.count("running"), states.count("queued") + states.count("sent")
         return Text(
             f"  {running} running, {waiting} waiting, {len(states) - running - waiting} ended;  "
-            f"{left} left in the budget;  {time.time() - self._began:.1f} s\n",
+            f"{left} left in the budget;  {time.time() - self._began:.1f} s",
             style="dim",
         )
 

@@ -99,6 +99,16 @@ def test_an_ended_errand_with_a_post_phase_holds_its_locks_until_its_signal_sett
     assert board.posts == {"a": (4.0, 5.0)}
 
 
+def test_a_message_whose_handle_failed_is_shown_with_its_error() -> None:
+    """CLM-5: there is no run to tell of it."""
+    board = Told().board()
+    board.sent(MESSAGES[0], "a")
+    board.take(
+        events.SignalSettled(at=2.0, signal_id="a", kind="message.received", state=SignalState.FAILED, error="no words")
+    )
+    assert (board.rows[0].state, board.ending(board.rows[0])) == ("failed", "failed: no words")
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [
