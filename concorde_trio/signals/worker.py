@@ -379,7 +379,7 @@ async def open_worker(
             await nursery.start(worker.run)
             try:
                 yield worker
-            except BaseException as error:
+            except BaseException as error:  # noqa: ASYNC103  Raised again: at once, or below.
                 worker.stop("cancel")
                 if not_cancelled(error) is not error:
                     raise  # A Cancelled may be this nursery's own, whose worker failed: it must not leave it.

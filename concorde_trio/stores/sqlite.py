@@ -103,7 +103,7 @@ class SqliteStore:
         finally:
             writer, self._writer, self._reader, self._token = self._writer, None, None, None
             reader.close()
-            await writer.close()
+            await writer.close()  # noqa: ASYNC102  Shielded and bounded inside.
 
     @asynccontextmanager
     async def own(self, *, wait: bool = False, waiting: Callable[[str], None] | None = None) -> AsyncIterator[None]:
@@ -163,7 +163,7 @@ class SqliteStore:
         held = await writer.begin(time_limit, self._patience)
         tx = SqliteTransaction(self, self._place, held)
         try:
-            with transactions.entered(tx), trio.move_on_after(time_limit) as scope:
+            with transactions.entered(tx), trio.move_on_after(time_limit) as scope:  # noqa: ASYNC100  The body is theirs.
                 yield tx
             if scope.cancelled_caught or trio.current_time() >= scope.deadline:
                 raise TransactionOver(
@@ -171,7 +171,7 @@ class SqliteStore:
                     "do less in it, or give it more time"
                 )
         except BaseException:
-            await tx.end(commit=False)
+            await tx.end(commit=False)  # noqa: ASYNC102  Shielded inside; a commit is never abandoned.
             raise
         await tx.end(commit=True)
 

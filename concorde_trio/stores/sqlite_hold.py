@@ -67,7 +67,7 @@ class Hold:
         try:
             return await self._send(_Command(trio.lowlevel.current_task(), call))
         except (sqlite3.Error, TransactionOver):
-            await trio.lowlevel.checkpoint_if_cancelled()
+            await trio.lowlevel.checkpoint_if_cancelled()  # noqa: ASYNC120  A cancellation is why it failed.
             raise
 
     async def end(self, *, commit: bool) -> None:

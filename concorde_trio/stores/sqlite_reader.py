@@ -85,6 +85,6 @@ class Reader:
 def _cancelled() -> int:
     try:
         trio.from_thread.check_cancelled()
-    except trio.Cancelled:
-        return 1  # SQLite ends the query with an interruption; the task raises its own Cancelled.
+    except trio.Cancelled:  # noqa: ASYNC103
+        return 1  # noqa: ASYNC104  SQLite ends the query with an interruption; the task raises its own Cancelled.
     return 0

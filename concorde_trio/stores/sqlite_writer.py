@@ -159,7 +159,7 @@ class ThreadWriter:
             self._tell(self._ready.set)
             if isinstance(self._opened, Value):
                 self._serve()
-        except BaseException as error:  # noqa: BLE001  Nobody sees what a thread raises; closing the store tells it.
+        except BaseException as error:  # noqa: BLE001, ASYNC103  Nobody sees what a thread raises; closing the store tells it.
             self._failure = error
         finally:
             self._refuse_rest()
@@ -259,8 +259,8 @@ class ThreadWriter:
     def _commit(self, works: list[Any]) -> Sequence[Outcome[Any]] | None:
         try:
             return self._session.commit_works(works)
-        except BaseException as error:  # noqa: BLE001  They were taken, so they wait for an answer, whatever it is.
-            return [Error(error) for _ in works]
+        except BaseException as error:  # noqa: BLE001, ASYNC103  They were taken, so they wait for an answer.
+            return [Error(error) for _ in works]  # noqa: ASYNC104  This is a thread: no Cancelled comes here.
 
     def _hold(self) -> None:
         ticket = self._backlog.popleft()
