@@ -1,4 +1,4 @@
-"""The lock table's speed: ``python -m benchmarks.lock_table [--json]``.
+"""The lock table's speed.
 
 Pairs of enqueue and end with one lock a run, and what one end costs with many and with few runs waiting. Beside each
 stands the least that the same bookkeeping could cost: a dict of deques, which keeps no order between locks, holds
@@ -8,15 +8,13 @@ median of its rounds.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
-import sys
 import time
 from collections import deque
 from typing import Protocol
 
-from benchmarks import machine
+from benchmarks.figures import Figure, Goal
+from benchmarks.figures import rounds as each_round
 from concorde_trio._sansio.lock_table import LockTable
 
 SESSIONS = [f"session-{number}" for number in range(50)]
@@ -110,9 +108,8 @@ def queued_pairs_a_second(load: Load) -> float:
     return PAIRS / (time.perf_counter() - begun)
 
 
-def measure() -> dict[str, float]:
+def measure(count: int) -> dict[str, float]:
     """All figures, by name."""
-    shown = time.monotonic()
     alone: tuple[Table, Table] = (LockTable[int, int](), Bare())
     queued = (Load(LockTable[int, int](), FEW), Load(Bare(), FEW))
     loads = {
@@ -125,10 +122,7 @@ def measure() -> dict[str, float]:
     def note(name: str, figure: float) -> None:
         rounds.setdefault(name, []).append(figure)
 
-    for number in range(ROUNDS):
-        if time.monotonic() - shown > 1:
-            shown = time.monotonic()
-            print(f"round {number + 1} of {ROUNDS}", file=sys.stderr, flush=True)
+    for number in each_round(count, "lock table"):
         for name, table, load in zip(("table", "bare"), alone, queued, strict=True):
             note(f"{name}_pairs_a_second", pairs_a_second(table, number * PAIRS))
             note(f"{name}_queued_pairs_a_second", queued_pairs_a_second(load))
@@ -142,26 +136,21 @@ def measure() -> dict[str, float]:
     return figures
 
 
-def main() -> None:
-    """Measure and print: a table for people, or one JSON object with ``--json``."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.lock_table", description="The lock table's speed.")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    as_json = parser.parse_args().json
-    figures = measure()
-    if as_json:
-        print(json.dumps({"benchmark": "lock_table", "machine": machine.describe(), "figures": figures}))
-        return
-    print(machine.sentence())
-    print(f"{'median of ' + str(ROUNDS) + ' rounds':52}{'lock table':>12}{'dict, deque':>12}")
-    for title, name, form in (
-        ("enqueue-and-end pairs a second, fresh sessions", "pairs_a_second", ",.0f"),
-        (f"the same with {FEW:,} waiting in 50 sessions", "queued_pairs_a_second", ",.0f"),
-        (f"one end with {FEW:,} waiting in 50 sessions, µs", f"end_us_with_{FEW}_waiting", ".2f"),
-        (f"one end with {MANY:,} waiting, µs", f"end_us_with_{MANY}_waiting", ".2f"),
-        ("ratio of these two", "end_ratio", ".2f"),
-    ):
-        print(f"{title:52}{figures['table_' + name]:>12{form}}{figures['bare_' + name]:>12{form}}")
+def suite(quick: bool) -> list[Figure]:
+    """The lock table's figures and goals (LCK-6)."""
+    figures = measure(7 if quick else ROUNDS)
 
+    def figure(name: str, title: str, unit: str, goal: Goal | None = None) -> Figure:
+        beside = (("a dict of deques", figures["bare_" + name]),)
+        return Figure(name=title, unit=unit, value=figures["table_" + name], beside=beside, goal=goal)
 
-if __name__ == "__main__":
-    main()
+    pairs, ratio = figures["table_pairs_a_second"], figures["table_end_ratio"]
+    enough = Goal(says="at least 200,000 pairs a second", value=pairs, bound=200_000, at_least=True)
+    flat = Goal(says="at most twice as much with many waiting", value=ratio, bound=2, at_least=False)
+    return [
+        figure("pairs_a_second", "enqueue-and-end pairs a second, one lock a run", "/s", enough),
+        figure("queued_pairs_a_second", f"the same with {FEW:,} waiting in 50 sessions", "/s"),
+        figure(f"end_us_with_{FEW}_waiting", f"one end with {FEW:,} waiting in 50 sessions", "us"),
+        figure(f"end_us_with_{MANY}_waiting", f"one end with {MANY:,} waiting", "us"),
+        figure("end_ratio", "ratio of these two", "", flat),
+    ]
