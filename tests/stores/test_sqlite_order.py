@@ -16,12 +16,11 @@ async def test_a_later_emit_waits_for_a_transaction_that_emitted_before_it_and_c
     path = tmp_path / "queue.db"
     store = SqliteStore(path)
     async with store.open():
-        async with trio.open_nursery() as nursery:
-            async with store.transaction() as tx:
-                await store.emit([new_signal("early")], tx=tx)
-                nursery.start_soon(trio.to_thread.run_sync, emit_sync, SqliteStore(path), "late")
-                await trio.sleep(0.2)  # as the case has it; the verdict is the order and does not depend on it
-                assert await store.pending(10) == []
+        async with trio.open_nursery() as nursery, store.transaction() as tx:
+            await store.emit([new_signal("early")], tx=tx)
+            nursery.start_soon(trio.to_thread.run_sync, emit_sync, SqliteStore(path), "late")
+            await trio.sleep(0.2)  # as the case has it; the verdict is the order and does not depend on it
+            assert await store.pending(10) == []
         found = await store.pending(10)
     assert [signal.id == "early" for signal in found] == [True, False]
     assert found[0].seq < found[1].seq
