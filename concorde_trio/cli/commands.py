@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from concorde_trio.cli.entry import PipeClosed
+from concorde_trio.cli.show import PipeClosed
 
 COMMANDS = {
     "serve": "serve",

@@ -11,7 +11,7 @@ from typing import TextIO
 
 import click
 
-from concorde_trio.cli.show import visible
+from concorde_trio.cli.show import PipeClosed, visible
 from concorde_trio.errors import ConcordeError, InternalError, UnknownId, UsageError, WrongState
 
 FAILED = 1
@@ -20,10 +20,6 @@ INTERRUPTED = 128 + signal.SIGINT
 PIPE_CLOSED = 128 + signal.SIGPIPE
 TRACEBACK = "CONCORDE_TRACEBACK"
 PROGRAM = "concorde-trio"
-
-
-class PipeClosed(Exception):
-    """Whoever reads our output went away. Click would make a failure of the BrokenPipeError itself."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import click
 
@@ -27,7 +27,9 @@ from concorde_trio.cli.show import (
 from concorde_trio.cli.sources import open_source
 from concorde_trio.cli.words import tell_if_unserved, waits_in_short, why_in_words
 
-Document: TypeAlias = dict[str, Any]
+if TYPE_CHECKING:
+    from concorde_trio.signals.documents import Document
+
 SIGNAL_STATES = ("pending", "processing", "done", "failed")
 RUN_STATES = ("pending", "running", "done", "failed", "limited", "cancelled")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +12,8 @@ from concorde_trio.cli.show import Cell, at, document, note, say, table, visible
 from concorde_trio.cli.sources import open_source
 from concorde_trio.cli.words import tell_if_unserved, why_in_words
 
-Document: TypeAlias = dict[str, Any]
+if TYPE_CHECKING:
+    from concorde_trio.signals.documents import Document
 
 
 @click.command()

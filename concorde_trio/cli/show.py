@@ -28,6 +28,10 @@ STYLES: Mapping[str, str] = {
 """How the states of signals and runs are coloured."""
 
 
+class PipeClosed(Exception):
+    """Whoever reads our output went away. Click would make a failure of the BrokenPipeError itself."""
+
+
 @attrs.frozen
 class Cell:
     """A piece of a table: text as it came, and a Rich style. ``whole`` text is broken over lines, never cut."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
@@ -18,7 +18,9 @@ from concorde_trio.cli.options import LIMIT
 from concorde_trio.errors import UnknownId
 from concorde_trio.server.endpoint import read_endpoint
 
-Document: TypeAlias = dict[str, Any]
+if TYPE_CHECKING:
+    from concorde_trio.signals.documents import Document
+
 T = TypeVar("T")
 
 

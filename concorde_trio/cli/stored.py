@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import trio
 
 from concorde_trio.cli.options import LIMIT
-from concorde_trio.cli.sources import Document
 from concorde_trio.errors import UnknownId
 from concorde_trio.records import JSON, Run, RunOutcome, RunPrompt, RunState, SignalState
 from concorde_trio.signals import documents
@@ -22,6 +21,7 @@ from concorde_trio.signals.store import RunFilter, SignalFilter
 from concorde_trio.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from concorde_trio.signals.documents import Document
     from concorde_trio.signals.views import LockViews
     from concorde_trio.signals.worker import SignalWorker
 

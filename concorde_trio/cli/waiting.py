@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from concorde_trio.cli.show import STYLES, coloured, document, note, say, visible, visible_lines
 from concorde_trio.cli.sources import is_served, open_source
@@ -15,7 +15,8 @@ from concorde_trio.cli.sources import is_served, open_source
 if TYPE_CHECKING:
     from rich.status import Status
 
-Document: TypeAlias = dict[str, Any]
+    from concorde_trio.signals.documents import Document
+
 FIRST, LONGEST = 0.05, 0.5
 """Seconds between two looks: short for what is quick, and never more than this."""
 PATIENCE = 1.0

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from concorde_trio.cli.show import at, first_line, lasting, note
 from concorde_trio.cli.sources import is_served
 
-Document: TypeAlias = dict[str, Any]
+if TYPE_CHECKING:
+    from concorde_trio.signals.documents import Document
 
 
 def waits_in_short(run: Document) -> str:
