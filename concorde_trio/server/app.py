@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 
 import trio
 from quart import Blueprint, Response, current_app, request, websocket
@@ -59,6 +59,7 @@ def create_app(
     refuse = _refusing(worker, ours=False)
     app.register_error_handler(Exception, refuse)
     app.register_error_handler(HTTPException, refuse)
+    app.after_request(_say_safe)
     return app
 
 
@@ -74,9 +75,10 @@ def install(
     """Put the built-in routes into ``app``, below ``url_prefix``, and make ``current_run()`` work in all of it.
 
     ``whole_app``: every route of the app is an agent route of this server (SRV-6): it is guarded against other sites'
-    pages as ours are, needs the agent token where there is one, and no answer may be stored or guessed at. Leave it
-    False for an app that is served in its own way. UsageError if it was done before.
+    pages as ours are, and needs the agent token where there is one. Leave it False for an app that is served and guarded
+    in its own way. UsageError if it was done before.
     """
+    _check_new(app.extensions)
     access = Access.on("127.0.0.1") if access is None else access
     app.register_blueprint(agent_server(worker, access, closing=closing), url_prefix=url_prefix)
     if whole_app:
@@ -110,8 +112,7 @@ def agent_server(worker: Worker, access: Access, *, closing: trio.Event | None =
 
     def installed(state: BlueprintSetupState) -> None:
         app = state.app
-        if NAME in app.extensions:
-            raise UsageError("this app has an agent server already; install it once, under one prefix")
+        _check_new(app.extensions)
         app.extensions[NAME] = trio.Event() if closing is None else closing
         app.asgi_app = Attribution(app.asgi_app, worker)  # type: ignore[attr-defined]
         app.before_request_funcs.setdefault(None, []).insert(0, _refuse_method(worker))
@@ -124,6 +125,11 @@ def server_closing() -> trio.Event:
     """Set when the server begins to stop. A long answer watches it and ends; call this in a handler."""
     closing: trio.Event = current_app.extensions[NAME]
     return closing
+
+
+def _check_new(extensions: Container[str]) -> None:
+    if NAME in extensions:
+        raise UsageError("this app has an agent server already; install it once, under one prefix")
 
 
 def _guard_all(app: QuartTrio, worker: Worker, access: Access) -> None:
@@ -144,14 +150,14 @@ def _guard_all(app: QuartTrio, worker: Worker, access: Access) -> None:
             return answer_problem(problem.document, worker.mask)
         return None
 
-    async def say_safe(response: Response) -> Response:
-        for name, value in SAFE_HEADERS.items():
-            response.headers.setdefault(name, value)
-        return response
-
     app.before_request_funcs.setdefault(None, []).insert(0, guard)
     app.before_websocket_funcs.setdefault(None, []).insert(0, guard_websocket)
-    app.after_request(say_safe)
+
+
+async def _say_safe(response: Response) -> Response:
+    for name, value in SAFE_HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
 
 
 def _refusing(worker: Worker, *, ours: bool) -> Callable[[Exception], Awaitable[Response]]:

@@ -6,7 +6,7 @@ the server stops, idle connections end at once and every other bound shrinks to 
 
 Hypercorn's own TCP server is not used: it shields its writes without a bound, so that one client that stops reading
 holds up every stop; it also lets a client switch to HTTP/2, and closes sockets with unread bytes, which resets them
-before the answer was read.
+before the answer was read. As there, a client that ends its side of the connection is taken to be gone.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LastRequest(h11.Connection):
         if self.their_state is not h11.MUST_CLOSE or not data:
             super().receive_data(data)
 
-    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+    def next_event(self) -> type[h11.NEED_DATA | h11.PAUSED] | h11.Event:
         """What the bytes say."""
         if self.their_state is h11.MUST_CLOSE and self.trailing_data[0]:
             return h11.NEED_DATA
@@ -139,7 +139,7 @@ class Connection:
             with self._life:
                 await self._serve()
         finally:
-            await self._close()
+            await self._close()  # noqa: ASYNC102 (shielded and bounded inside)
 
     def stop(self) -> None:
         """No further request; what is being written has ``stop_write`` seconds."""
@@ -208,8 +208,6 @@ class Connection:
     def _set_idle(self, idle: bool) -> None:
         self._idle = idle
         self._reading.deadline = trio.current_time() + self._limits.idle if idle else float("inf")
-        if idle and self._stopping:
-            self._reading.cancel()
 
     async def _write(self, data: bytes) -> None:
         # Shielded, since half a write would garble everything after it; and bounded, whatever the client does.

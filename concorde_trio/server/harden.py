@@ -18,6 +18,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 import trio
+from quart.wrappers import base
 from werkzeug.exceptions import HTTPException
 
 from concorde_trio.server.asgi import App, Message, Receive, Scope, Send
@@ -27,6 +28,9 @@ from concorde_trio.server.problems import ProblemDocument
 from concorde_trio.server.websockets import Websocket
 
 logger = logging.getLogger("concorde_trio.server")
+
+_CLIENT_GONE: tuple[type[BaseException], ...] = (OSError, getattr(base, "ClientDisconnectedError", OSError))
+"""What an app that goes on reading or writing meets when its client is gone; Quart 0.23 has its own."""
 
 
 class Harden:
@@ -203,8 +207,7 @@ class _Exchange:
         for leaf in leaves(error):
             if isinstance(leaf, HTTPException) and leaf.code in set(HTTPStatus) and 400 <= leaf.code < 500:
                 return ProblemDocument(status=leaf.code, detail=str(leaf.description))
-        # Quart from 0.23 on raises OSErrors of its own in an app that goes on writing to a client who is gone.
-        if not self._gone or not all(isinstance(leaf, OSError) for leaf in leaves(error)):
+        if not self._gone or not all(isinstance(leaf, _CLIENT_GONE) for leaf in leaves(error)):
             logger.error("an app raised %s", self._mask(describe(error)))
         return ProblemDocument(status=500, detail="the server failed to answer; its log says where")
 

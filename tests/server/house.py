@@ -31,13 +31,15 @@ class HeldRuns:
     def __init__(self) -> None:
         self.running: dict[str, trio.Event] = {}
         self.changed = trio.Event()
+        self.closed = False
 
     async def run(self, prompt: RunPrompt) -> RunOutcome:
         """Wait to be let go, and say the prompt again."""
         over = self.running[prompt.session] = trio.Event()
         self.changed.set()
         try:
-            await over.wait()
+            if not self.closed:
+                await over.wait()
         finally:
             del self.running[prompt.session]
         return RunOutcome.ok(prompt.text)
@@ -113,6 +115,7 @@ async def open_house(
         ):
             yield House(worker, runs, app, url, closing, agent, operator)
         closing.set()
+        runs.closed = True
         runs.let_all_go()
 
 

@@ -158,12 +158,22 @@ async def test_a_body_beyond_the_bound_is_refused_whether_announced_or_not(serve
         nursery.cancel_scope.cancel()
 
 
-async def test_a_client_that_sent_far_too_much_can_still_read_why(server: str) -> None:
+@pytest.mark.parametrize(
+    "data",
+    [
+        request("/signals", AUTH, "content-length: 6000000", method="POST", body=b"x" * 6_000_000),
+        request("/signals", AUTH, "content-length: 30000000", method="POST", body=b"x" * 30_000_000),
+        request("/signals", "content-length: 30000000", method="POST", body=b"x" * 30_000_000),
+        b"garbage\r\n\r\n" + b"x" * 3_000_000,
+        request("/healthz", "connection: close") + b"x" * 3_000_000,
+    ],
+    ids=["drained", "too much to drain", "without a token", "garbage", "after the last request"],
+)
+async def test_a_client_that_sent_too_much_can_still_read_its_answer(server: str, data: bytes) -> None:
     """SRV-5: the connection is not reset under an answer that was not read yet."""
-    data = request("/signals", AUTH, "content-length: 6000000", method="POST", body=b"x" * 6_000_000)
     async with wire(server) as connection:
-        await connection.send(data)
-        assert checked(await connection.answer()) == 413
+        await connection.stream.send_all(data)
+        assert checked(await connection.answer()) in (200, 400, 401, 413)
 
 
 @pytest.mark.parametrize("size", [1, 300_000, 1_500_000])

@@ -1,0 +1,116 @@
+"""The built-in routes in the user's own app: ours answer as always, theirs as they like."""
+
+from __future__ import annotations
+
+import pytest
+from quart import Response
+from quart_trio import QuartTrio
+
+from concorde_trio.errors import UsageError
+from concorde_trio.server.access import Access
+from concorde_trio.server.app import agent_server, install
+from concorde_trio.server.attribution import current_run
+from tests.server.house import OPERATOR, House, open_house
+
+pytestmark = pytest.mark.slow
+
+TAG = "tag-of-ann-0123456789"
+
+
+def theirs() -> QuartTrio:
+    """An app with error handling of its own."""
+    app = QuartTrio("theirs")
+
+    @app.errorhandler(404)
+    async def lost(error: Exception) -> tuple[str, int]:
+        return "their 404", 404
+
+    @app.errorhandler(405)
+    async def wrong(error: Exception) -> tuple[str, int]:
+        return "their 405", 405
+
+    @app.errorhandler(Exception)
+    async def broken(error: Exception) -> tuple[str, int]:
+        return f"their {type(error).__name__}", 500
+
+    @app.get("/mine")
+    async def mine() -> str:
+        run = current_run()
+        return "nobody" if run is None else run.session
+
+    @app.get("/fail")
+    async def fail() -> Response:
+        raise ZeroDivisionError
+
+    return app
+
+
+async def test_their_routes_keep_their_error_handling_and_see_the_run() -> None:
+    """SRV-1, SRV-8: our handlers are for our blueprint."""
+    async with open_house(app=theirs()) as house:
+        await house.start(session="ann", tag=TAG)
+        assert (await house.agent.get("/mine")).text == "nobody"
+        assert (await house.agent.get("/mine", headers={"concorde-run-tag": TAG})).text == "ann"
+        assert (await house.agent.get("/nothing")).text == "their 404"
+        assert (await house.agent.post("/mine")).text == "their 405"
+        assert (await house.agent.get("/fail")).text == "their ZeroDivisionError"
+        assert "cache-control" not in (await house.agent.get("/mine")).headers
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/signals/unknown", 404),
+        ("DELETE", "/signals", 405),
+        ("GET", "/signals?x=1", 400),
+        ("POST", "/signals", 415),
+        ("GET", "/runs/current", 404),
+    ],
+)
+async def test_our_routes_answer_with_problem_documents_in_their_app(method: str, path: str, status: int) -> None:
+    """SRV-5: although the app has handlers for everything."""
+    async with open_house(app=theirs()) as house:
+        answer = await house.operator.request(method, path)
+        assert answer.status_code == status
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.headers["cache-control"] == "no-store"
+        assert ("allow" in answer.headers) == (status == 405)
+
+
+async def test_a_fault_in_our_routes_is_not_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SRV-5: a problem document, too."""
+    async with open_house(app=theirs()) as house:
+        monkeypatch.setattr(house.worker.store, "signals", lambda where: 1 / 0)
+        answer = await house.operator.get("/signals")
+        assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
+
+
+async def test_the_routes_can_be_below_a_prefix(house: House) -> None:
+    """SRV-1: a blueprint for the user's own app, with their own /signals beside it."""
+    app = QuartTrio("theirs")
+    app.add_url_rule("/signals", "theirs", lambda: "their signals")
+    access = Access.on("127.0.0.1", operator_token=OPERATOR)
+    app.register_blueprint(agent_server(house.worker, access), url_prefix="/agents")
+    client = app.test_client()
+    headers = {"authorization": f"Bearer {OPERATOR}", "host": "localhost"}
+    answer = await client.post("/agents/signals", json={"kind": "k"}, headers=headers)
+    assert answer.status_code == 201
+    assert answer.headers["location"].startswith("/agents/signals/")
+    assert (await client.delete("/agents/runs", headers=headers)).status_code == 405
+    assert (await client.get("/signals")).status_code == 200
+    assert (await (await client.get("/signals")).get_data()) == b"their signals"
+
+
+async def test_rebinding_reaches_our_routes_in_their_app_neither() -> None:
+    """SRV-6: their own routes are theirs to guard, unless they say whole_app."""
+    for whole_app, expected in ((False, 200), (True, 421)):
+        async with open_house(app=theirs(), whole_app=whole_app) as house:
+            foreign = {"host": "evil.example"}
+            assert (await house.operator.get("/signals", headers=foreign)).status_code == 421
+            assert (await house.agent.get("/mine", headers=foreign)).status_code == expected
+
+
+async def test_an_app_has_one_agent_server(house: House) -> None:
+    """SRV-8: with two, a request could come from two runs."""
+    with pytest.raises(UsageError, match="install it once"):
+        install(house.app, house.worker, url_prefix="/again")
