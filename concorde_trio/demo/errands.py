@@ -95,7 +95,7 @@ MESSAGES = (
                 place="kitchen",
                 steps=(
                     "read pantry.txt",
-                    "work for 0.8 s",
+                    "work for 1.2 s",
                     "write shopping.txt: onions, tomatoes, coffee",
                     "remember: the shopping list is onions, tomatoes, coffee",
                 ),

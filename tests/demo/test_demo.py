@@ -17,11 +17,13 @@ import urllib.request
 from collections.abc import Callable
 from fcntl import ioctl
 from pathlib import Path
+from typing import Self
 from xml.etree import ElementTree
 
 import pytest
 
 from concorde_trio.demo.errands import MESSAGES, all_errands
+from concorde_trio.demo.evidence import read_journal
 
 pytestmark = pytest.mark.slow
 
@@ -78,8 +80,15 @@ class Terminal:
         """Its exit status after that."""
         self.process.send_signal(signal.SIGINT)
         self.until(lambda screen: False)
-        os.close(self._ours)
         return self.process.wait(timeout=20)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
 
 
 def test_the_books_are_right(tmp_path: Path) -> None:
@@ -115,23 +124,23 @@ def test_the_books_are_right(tmp_path: Path) -> None:
 
 def test_kept_on_a_terminal_it_shows_a_table_and_serves_until_ctrl_c(tmp_path: Path) -> None:
     """Demo: 80 columns and 24 lines are enough; the household stays where it says."""
-    terminal = Terminal(tmp_path, "--keep", columns=80, rows=24)
-    terminal.until(lambda screen: "ice cream" in screen and screen.endswith("\n"))
-    screen = terminal.screen
-    assert "The books are right." in screen
-    assert "Traceback" not in screen
-    table = screen[screen.rindex(" #   from") : screen.index("\nann\n")]
-    assert max(map(len, table.splitlines())) <= 80
-    for errand in all_errands(MESSAGES):
-        assert re.search(rf"^ *{errand.number}   .*  {errand.ends}", table, re.MULTILINE)
-    for words in ("waits for 1 (session, kitchen)", "running", "holds its locks", "limited: 2,5"):
-        assert words in screen
-    link = re.search(r"until Ctrl-C: (http://[0-9.:]+)/#token=\S+", screen)
-    assert link is not None
-    with urllib.request.urlopen(f"{link[1]}/timeline.svg", timeout=10) as answer:
-        assert answer.status == 200
-    assert terminal.press_ctrl_c() == 0
-    assert processes(tmp_path) == []
+    with Terminal(tmp_path, "--keep", columns=80, rows=24) as terminal:
+        terminal.until(lambda screen: "ice cream" in screen and screen.endswith("\n"))
+        screen = terminal.screen
+        assert "The books are right." in screen
+        assert "Traceback" not in screen
+        table = screen[screen.rindex(" #   from") : screen.index("\nann\n")]
+        assert max(map(len, table.splitlines())) <= 80
+        for errand in all_errands(MESSAGES):
+            assert re.search(rf"^ *{errand.number}   .*  {errand.ends}", table, re.MULTILINE)
+        for words in ("waits for 9 (session)", "running", "holds its locks", "limited: 2,5"):
+            assert words in screen
+        link = re.search(r"until Ctrl-C: (http://[0-9.:]+)/#token=\S+", screen)
+        assert link is not None
+        with urllib.request.urlopen(f"{link[1]}/timeline.svg", timeout=10) as answer:
+            assert answer.status == 200
+        assert terminal.press_ctrl_c() == 0
+        assert processes(tmp_path) == []
     (stays,) = re.findall(r"The household stays in (\S+)", screen)
     (drawing,) = re.findall(r"The timeline: (\S+)", screen)
     assert {str(path) for path in tmp_path.iterdir()} == {stays, drawing}
@@ -144,13 +153,15 @@ def test_stopped_in_the_middle_it_leaves_nothing(tmp_path: Path, number: signal.
         COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(tmp_path)
     )
     assert process.stdout is not None
-    printed = []
     for line in process.stdout:
-        printed.append(line)
         if number is not signal.SIGINT and "1  ann   starts" in line:
             break
         if "9  ann   starts" in line:
-            time.sleep(0.3)
+            (journal,) = tmp_path.glob("concorde-demo-*/journal.jsonl")
+            deadline = time.monotonic() + BOUND
+            while len({entry.pid for entry in read_journal(journal) if entry.what == "beat"}) < 2:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
             break
     assert processes(tmp_path) != []
     process.send_signal(number)
