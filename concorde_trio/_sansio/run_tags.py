@@ -68,6 +68,11 @@ class RunTags(Generic[RunT]):
         self._live: dict[str, RunT] = {}
         self._masks = _Masks()
 
+    @property
+    def known(self) -> int:
+        """How many tags are expected or live: with none, masking changes nothing."""
+        return len(self._expected) + len(self._live)
+
     def expect(self, tag: str) -> None:
         """A queued run carries ``tag``: it is masked from now on, once for each ``expect``. InvalidTag: TAG-6."""
         check_tag(tag)

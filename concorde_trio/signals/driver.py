@@ -216,7 +216,7 @@ class Driver:
             self._stop_run(run_id, reason, RunState.CANCELLED)
         for signal_id in step.cancel_posts:
             if signal_id in self._tasks:
-                self._tasks[signal_id].post_stopper.stop(CANCELLED_BY_OPERATOR)
+                self._tasks[signal_id].stop_post(CANCELLED_BY_OPERATOR)
         for signal_id in step.cancel_handles:
             stopped = self.core.stop_mode is StopMode.CANCEL
             self._handling.cancel(signal_id, "the worker was stopped" if stopped else CANCELLED_BY_OPERATOR)
@@ -227,7 +227,9 @@ class Driver:
                 self._escalate()
 
     def _publish(self, told: Iterable[events.Event]) -> None:
-        self._bus.publish([self._masked(event) for event in told])
+        if self.core.tags.known:
+            told = [self._masked(event) for event in told]
+        self._bus.publish(told)
 
     def _masked(self, event: events.Event) -> events.Event:
         """TAG-4: an error may quote the tag of another run, which is live; and so may a name."""

@@ -15,7 +15,7 @@ import attrs
 
 from concorde_trio.errors import InvalidHandler
 from concorde_trio.records import PostOutcome, Prompt, Signal, check_name
-from concorde_trio.signals.prompts import collect_prompts
+from concorde_trio.signals.prompts import collect_prompts, plain_list
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -72,6 +72,8 @@ class SignalHandler:
         if self.is_async:
             return self._await(None, signal)
         returned = self.handle(signal)
+        if (prompts := plain_list(returned)) is not None:
+            return prompts
         if type(returned) is not list and inspect.isawaitable(returned):
             return self._await(returned, signal)
         return collect_prompts(returned, self._who(signal))

@@ -17,6 +17,15 @@ PROMPT_LIMIT = 100_000
 """The most prompts that one signal may give: a generator without an end must not take the worker with it."""
 
 
+def plain_list(returned: object) -> tuple[Prompt, ...] | None:
+    """The prompts in an ordinary list of them, as almost every handler returns; None for all that needs a look."""
+    if type(returned) is list and len(returned) <= PROMPT_LIMIT:
+        prompts = tuple(returned)
+        if all(type(prompt) is Prompt for prompt in prompts):
+            return prompts
+    return None
+
+
 def collect_prompts(returned: object, who: str) -> tuple[Prompt, ...]:
     """The prompts in what ``handle`` returned: any iterable of Prompt, or None for none.
 

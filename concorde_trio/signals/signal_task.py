@@ -49,7 +49,7 @@ class SignalTask:
         self._early: list[tuple[LiveRun, Stopper]] = []
         self._over = trio.Event()
         self._post: tuple[Signal, PostOutcome] | None = None
-        self.post_stopper = Stopper()
+        self._post_stopper: Stopper | None = None
 
     def start(self, live: LiveRun, stopper: Stopper) -> None:
         """A run may be executed now."""
@@ -60,8 +60,14 @@ class SignalTask:
 
     def finish(self, post: tuple[Signal, PostOutcome] | None) -> None:
         """All runs have ended; ``post`` is what the post phase is to be called with, if it is to be called."""
-        self._post = post
+        if post is not None:
+            self._post, self._post_stopper = post, Stopper()
         self._over.set()
+
+    def stop_post(self, reason: str) -> None:
+        """End the post phase, if it was to be called."""
+        if self._post_stopper is not None:
+            self._post_stopper.stop(reason)
 
     async def run(self) -> None:
         """The signal's life from its first run to the end of its post phase."""
@@ -72,8 +78,8 @@ class SignalTask:
                     nursery.start_soon(self._execute, live, stopper)
                 self._early.clear()
                 await self._over.wait()
-        if self._post is not None:
-            await self._run_post(*self._post)
+        if self._post is not None and self._post_stopper is not None:
+            await self._run_post(*self._post, self._post_stopper)
 
     async def _execute(self, live: LiveRun, stopper: Stopper) -> None:
         outcome: object = None
@@ -86,9 +92,9 @@ class SignalTask:
             self._reports.log_failure(f"run {live.run.id}", error)
         self._reports.run_over(live.run.id, outcome_of(outcome, raised, stopper))
 
-    async def _run_post(self, signal: Signal, outcome: PostOutcome) -> None:
+    async def _run_post(self, signal: Signal, outcome: PostOutcome, stopper: Stopper) -> None:
         error: str | None = None
-        stopper, limit = self.post_stopper, self._post_time_limit
+        limit = self._post_time_limit
         if limit is not None:
             stopper.scope.deadline = trio.current_time() + limit
         try:

@@ -29,14 +29,14 @@ def check_settle(change: SettleSignal) -> None:
     """StoreError unless it settles, with an error exactly when it failed (SIG-4)."""
     if change.state not in SIGNAL_SETTLED:
         raise StoreError(f"a signal is settled as {_names(SIGNAL_SETTLED)}, not as {change.state!s}")
-    _check_error(f"signal {change.signal_id}", change.state, change.error, SIGNAL_COLUMNS[change.state].get("error"))
+    _check_error("signal", change.signal_id, change.state, change.error, SIGNAL_COLUMNS[change.state].get("error"))
 
 
 def check_end(change: EndRun) -> None:
     """StoreError unless it ends the run, with an error when that state has one (RUN-2)."""
     if change.state not in RUN_ENDED:
         raise StoreError(f"a run ends as {_names(RUN_ENDED)}, not as {change.state!s}")
-    _check_error(f"run {change.run_id}", change.state, change.error, RUN_COLUMNS[change.state].get("error"))
+    _check_error("run", change.run_id, change.state, change.error, RUN_COLUMNS[change.state].get("error"))
 
 
 def check_queue(change: QueueRuns, last_position: int) -> int:
@@ -57,10 +57,10 @@ def check_queue(change: QueueRuns, last_position: int) -> int:
     return last_position
 
 
-def _check_error(what: str, state: str, error: str | None, wanted: bool | None) -> None:
+def _check_error(what: str, name: str, state: str, error: str | None, wanted: bool | None) -> None:
     if error == "" or (wanted is not None and (error is not None) != wanted):
         needs = {True: "a non-empty one", False: "none", None: "a non-empty one or none"}[wanted]
-        raise StoreError(f"{what} is to become {state}, with {error!r} as its error; it needs {needs}")
+        raise StoreError(f"{what} {name} is to become {state}, with {error!r} as its error; it needs {needs}")
 
 
 def _names(states: frozenset[RunState] | frozenset[object]) -> str:

@@ -27,9 +27,14 @@ RUN = (
     "state, queued_at, started_at, ended_at, error, text, usage"
 )
 
+_write_names = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make an encoder for each row
+
 _SIGNAL_STATES = {state.value: state for state in SignalState}
 _PHASES = {phase.value: phase for phase in SignalPhase} | {None: None}
 _RUN_STATES = {state.value: state for state in RunState}
+_TEXTS: dict[str | None, str | None] = {None: None}
+_TEXTS |= {state: state.value for states in (SignalState, SignalPhase, RunState) for state in states}
+"""States as plain strings: asking one for its ``value`` runs Python, and sqlite3 looks long for how to bind a subclass."""
 
 
 def read_signal(row: tuple[Any, ...]) -> SignalRecord:
@@ -92,10 +97,10 @@ def signal_row(delta: SignalDelta) -> tuple[Any, ...]:
     """What ``update_signals`` takes."""
     return (
         delta.id,
-        delta.from_state.value,
-        None if delta.from_phase is None else delta.from_phase.value,
-        delta.state.value,
-        None if delta.phase is None else delta.phase.value,
+        _TEXTS[delta.from_state],
+        _TEXTS[delta.from_phase],
+        _TEXTS[delta.state],
+        _TEXTS[delta.phase],
         delta.claimed_at,
         delta.settled_at,
         delta.error,
@@ -114,12 +119,12 @@ def new_run_row(delta: RunDelta, run: Run) -> tuple[Any, ...]:
         run.index,
         run.session,
         run.prompt if delta.prompt is None else delta.prompt,
-        json.dumps(run.resources, ensure_ascii=False),
+        _write_names(run.resources) if run.resources else "[]",
         run.usage_limit,
         delta.context,
         run.tag if delta.ended_at is None else None,
         run.time_limit,
-        delta.state.value,
+        _TEXTS[delta.state],
         run.queued_at,
         delta.started_at,
         delta.ended_at,
@@ -133,8 +138,8 @@ def run_row(delta: RunDelta) -> tuple[Any, ...]:
     """What ``update_runs`` takes."""
     return (
         delta.id,
-        next(iter(delta.needs)).value if len(delta.needs) == 1 else None,
-        delta.state.value,
+        _TEXTS[next(iter(delta.needs))] if len(delta.needs) == 1 else None,
+        _TEXTS[delta.state],
         delta.started_at,
         delta.ended_at,
         delta.error,
