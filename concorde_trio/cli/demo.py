@@ -18,7 +18,7 @@ def demo(keep: bool, svg: Path | None, as_json: bool) -> int:
 
     A dozen messages become runs of a small agent program, each a real
     process: in parallel where they may, in order where they must. It takes
-    under 30 seconds, downloads nothing and leaves nothing behind.
+    under 30 seconds, downloads nothing and leaves nothing behind but a drawing.
 
     \b
     Examples:

@@ -12,7 +12,6 @@ from typing import Any
 import trio
 
 from concorde_trio.errors import UsageError
-from concorde_trio.simulate.play import play_scenario
 from concorde_trio.simulate.scenario import SignalScenario, parse_scenario, read_scenario
 from concorde_trio.simulate.timeline import TimelineRow, rows_from_records, rows_from_result, timeline_svg
 
@@ -43,6 +42,9 @@ def simulate(scenario: Mapping[str, Any] | SignalScenario) -> dict[str, Any]:
             "simulate has a clock of its own, so it cannot run inside a Trio program; "
             "write: await trio.to_thread.run_sync(simulate, scenario)"
         )
+    # Only who plays pays for trio.testing, which brings pytest with it where that is installed.
+    from concorde_trio.simulate.play import play_scenario
+
     return play_scenario(parsed)
 
 
