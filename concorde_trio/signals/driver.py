@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import logging
-import traceback
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -21,6 +20,7 @@ from concorde_trio._sansio.live import LiveRun
 from concorde_trio._sansio.reports import CANCELLED_BY_OPERATOR, Cancel, Handled, Inbox, Step, StopMode
 from concorde_trio.records import PostOutcome, RunOutcome, RunState, Signal, SignalRecord, SignalState
 from concorde_trio.signals.event_bus import EventBus
+from concorde_trio.signals.failures import traceback_of
 from concorde_trio.signals.handlers import Handlers
 from concorde_trio.signals.handling import HandlingTask
 from concorde_trio.signals.options import WorkerOptions
@@ -130,8 +130,7 @@ class Driver:
 
     def log_failure(self, what: str, error: BaseException) -> None:
         """Somebody else's exception, with its traceback and without live tags (TAG-4)."""
-        text = "".join(traceback.format_exception(error))
-        logger.warning("%s raised:\n%s", what, self.core.tags.mask(text))
+        logger.warning("%s raised:\n%s", what, self.core.tags.mask(traceback_of(error)))
 
     # --- the loop -------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 import trio
 
 from concorde_trio.records import storable_text
@@ -54,3 +56,21 @@ def not_cancelled(error: BaseException) -> BaseException | None:
         return error
     cancelled, rest = error.split(trio.Cancelled)
     return error if cancelled is None else rest
+
+
+def travels(error: BaseException) -> bool:
+    """Whether ``error`` is about more than the call it came from: Ctrl-C, an exit, a cancellation, anywhere in it (RUN-3).
+
+    Everything else fails that call alone, also what is no ``Exception``, like the cancellation of another library.
+    """
+    return any(
+        isinstance(leaf, KeyboardInterrupt | SystemExit | GeneratorExit | trio.Cancelled) for leaf in _leaves(error)
+    )
+
+
+def traceback_of(error: BaseException) -> str:
+    """The traceback as text that a log can hold. An exception that cannot even be written out is described."""
+    try:
+        return storable_text("".join(traceback.format_exception(error)))
+    except Exception as broken:  # noqa: BLE001 - what a user's exception does while it is written must harm nobody
+        return f"{describe(error)} (and its traceback could not be made: {type(broken).__name__})"

@@ -14,7 +14,7 @@ from concorde_trio._sansio.dispatch import Dispatcher
 from concorde_trio._sansio.reports import Handled, StopMode
 from concorde_trio.events import HandleBlocked
 from concorde_trio.records import Prompt, SignalRecord
-from concorde_trio.signals.failures import describe
+from concorde_trio.signals.failures import describe, travels
 from concorde_trio.signals.handlers import Handlers
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.stopper import Stopper
@@ -78,6 +78,7 @@ class HandlingTask:
     async def _handle_all(self, batch: tuple[SignalRecord, ...]) -> list[SignalRecord]:
         budget, made = self._core.handle_budget, 0
         sliced = time.perf_counter()
+        left: list[SignalRecord] = []
         for place, record in enumerate(batch):
             strict = not self._handlers[record.kind].repeatable
             stopping = self._core.stop_mode is StopMode.CANCEL if strict else self._core.stop_mode is not None
@@ -86,22 +87,26 @@ class HandlingTask:
                 continue
             # CLM-2, decided again for each: what the batch has made counts as waiting until the driver knows better.
             if stopping or (place and budget is not None and made > budget):
-                return list(batch[place:])
+                return [*left, *batch[place:]]
+            if self._core.is_doomed(record.id):
+                if strict:
+                    self._reports.handled(Handled(record, error="cancelled before it was handled"))
+                else:
+                    left.append(record)  # It is pending still, so it fails as a pending one does: there is no post.
+                continue
             handled = await self._handle(record)
             if handled is None:
-                return list(batch[place:])
+                return [*left, *batch[place:]]
             made += len(handled.prompts)
             self._reports.handled(handled)
             if time.perf_counter() - sliced > SLICE:
                 await trio.lowlevel.checkpoint()
                 sliced = time.perf_counter()
-        return []
+        return left
 
     async def _handle(self, record: SignalRecord) -> Handled | None:
         """None: cancelled by a stop and to be run again, because its handler is repeatable (CLM-6)."""
         handler = self._handlers[record.kind]
-        if self._core.is_doomed(record.id):
-            return Handled(record, error="cancelled before it was handled")
         try:
             if not handler.is_async:
                 before = time.perf_counter()
@@ -128,7 +133,10 @@ class HandlingTask:
                     prompts = await awaited
             finally:
                 self._current = None
-        except Exception as error:  # noqa: BLE001 - it fails this signal alone
+        except BaseException as error:  # noqa: ASYNC103  A cancellation does travel.
+            if travels(error):
+                raise
+            # It fails this signal alone (CLM-5).
             self._reports.log_failure(f"handle of signal {record.id}", error)
             return Handled(record, error=describe(error))
         if not stopper.scope.cancelled_caught:

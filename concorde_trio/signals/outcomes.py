@@ -15,7 +15,7 @@ from concorde_trio.signals.stopper import Stopper
 ENDED = (RunState.DONE, RunState.FAILED, RunState.LIMITED, RunState.CANCELLED)
 
 
-def outcome_of(returned: object, raised: Exception | None, stopper: Stopper) -> RunOutcome:
+def outcome_of(returned: object, raised: BaseException | None, stopper: Stopper) -> RunOutcome:
     """The outcome of a run whose Runtime returned, or raised, or was stopped.
 
     One that was returned in the instant of the stop counts (RUN-6). After that the stop does, with what was returned

@@ -12,7 +12,7 @@ import trio
 
 from concorde_trio._sansio.live import LiveRun
 from concorde_trio.records import PostOutcome, RunOutcome, Signal
-from concorde_trio.signals.failures import describe
+from concorde_trio.signals.failures import describe, travels
 from concorde_trio.signals.handlers import SignalHandler
 from concorde_trio.signals.outcomes import outcome_of
 from concorde_trio.signals.runtime import Runtime
@@ -83,12 +83,14 @@ class SignalTask:
 
     async def _execute(self, live: LiveRun, stopper: Stopper) -> None:
         outcome: object = None
-        raised: Exception | None = None
+        raised: BaseException | None = None
         try:
             with stopper.scope:
                 outcome = await self._runtime.run(live.run.run_prompt)
-        except Exception as error:  # noqa: BLE001 - it fails this run or post alone (RUN-3)
-            raised = error
+        except BaseException as error:  # noqa: ASYNC103  A cancellation does travel.
+            if travels(error):
+                raise
+            raised = error  # It fails this run alone (RUN-3).
             self._reports.log_failure(f"run {live.run.id}", error)
         self._reports.run_over(live.run.id, outcome_of(outcome, raised, stopper))
 
@@ -101,8 +103,10 @@ class SignalTask:
             with stopper.scope:
                 if self._handler is not None:
                     await self._handler.run_post(signal, outcome)
-        except Exception as raised:  # noqa: BLE001 - it fails this run or post alone (RUN-3)
-            error = describe(raised)
+        except BaseException as raised:  # noqa: ASYNC103  A cancellation does travel.
+            if travels(raised):
+                raise
+            error = describe(raised)  # It fails this signal alone.
             self._reports.log_failure(f"post of signal {signal.id}", raised)
         if stopper.scope.cancelled_caught:
             error = stopper.reason or f"it took longer than post_time_limit, {limit:g} s"

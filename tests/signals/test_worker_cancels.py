@@ -72,7 +72,9 @@ async def test_each_of_a_batch_being_handled_can_be_cancelled(autojump_clock: Cl
                 nursery.start_soon(worker.cancel_signal, target)
         await stage.all_settled()
         records = await stage.signals()
-    assert [records[each].error for each in ids] == [BY_OPERATOR] * 3 + [None]
+    unhandled = f"{BY_OPERATOR} before it was handled"
+    assert [records[each].error for each in ids] == [BY_OPERATOR, unhandled, unhandled, None]
+    assert stage.noted("post") == [ids[0], ids[3]]  # as for any signal that is cancelled while it is pending
     assert stage.noted("handle") == [ids[0], ids[3]]
     assert stage.when("handle", ids[3]) == [1]
 
@@ -255,6 +257,28 @@ async def test_a_request_during_a_drain_is_never_lost(autojump_clock: Clock, sch
                 nursery.start_soon(ask, number)
     assert trio.current_time() == 1
     assert set((await stage.states()).values()) == {"cancelled"}
+
+
+async def test_a_request_that_comes_while_requests_are_read_is_read_too(autojump_clock: Clock) -> None:
+    """SIG-6, RUN-6: under a stop nothing else would look for it."""
+    stage = Stage()
+    async with stage.serve() as worker:
+        first, second = [f"{await stage.emit('free', run(name, 1000))}-1" for name in ("R1", "R2")]
+        await trio.sleep(1)
+        worker.stop("drain")
+        await trio.sleep(1)
+        real = stage.store.requests
+
+        async def requests() -> Any:
+            found = await real()
+            stage.store.requests = real
+            await worker.cancel_run(second)
+            return found
+
+        stage.store.requests = requests
+        await worker.cancel_run(first)
+    assert trio.current_time() == 2
+    assert await stage.states() == {"R1": "cancelled", "R2": "cancelled"}
 
 
 async def test_a_run_that_ends_in_the_instant_of_its_cancel_keeps_its_outcome(

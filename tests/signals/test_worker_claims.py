@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -123,6 +124,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
         _raise(ExceptionGroup("out", [ExceptionGroup("in", [ValueError("the cause")]), OSError("more")])),
         r"ValueError: the cause \(and 1 more\)",
     ),
+    "raises what is no Exception": (_raise(asyncio.CancelledError("odd")), "CancelledError: odd"),
     "bare prompt": (lambda signal: Prompt(text="x"), r"bare Prompt; return a list"),
     "string": (lambda signal: "x", "str 'x'"),
     "number": (lambda signal: 7, "int 7, not a list of prompts"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -107,6 +108,19 @@ async def test_a_post_that_raises_fails_its_signal_and_releases(autojump_clock: 
         await stage.all_settled()
     assert record.error == "post failed: ValueError: no mail"
     assert stage.when("start", "R2") == [1 if sync else 3]
+
+
+async def test_a_post_that_raises_what_is_no_exception_fails_its_signal_alone(autojump_clock: Clock) -> None:
+    """PST-3, RUN-3."""
+    stage = Stage()
+
+    async def post(signal: Signal, outcome: PostOutcome) -> None:
+        raise asyncio.CancelledError("odd")
+
+    async with stage.serve(handlers={"a": SignalHandler(handle=lambda signal: None, post=post)}) as worker:
+        record = await worker.wait_settled(await worker.emit("a"))
+        assert worker.status == "running"
+    assert record.error == "post failed: CancelledError: odd"
 
 
 async def test_post_time_limit_bounds_what_holds_locks(autojump_clock: Clock) -> None:

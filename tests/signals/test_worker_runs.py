@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -198,6 +199,30 @@ async def test_what_ends_programs_travels(autojump_clock: Clock, error: BaseExce
     assert worker.status == "stopped" and worker.last_error is not None
     async with store.open():
         assert [entry.runs[0].state for entry in await store.unfinished()] == ["running"]
+
+
+class Odd(BaseException):
+    """What another library might raise for its own ends, as asyncio does for a cancellation."""
+
+
+@pytest.mark.parametrize("error", [Odd("odd"), asyncio.CancelledError("odd"), BaseExceptionGroup("g", [Odd("odd")])])
+async def test_what_is_no_exception_of_ours_fails_its_own_run(autojump_clock: Clock, error: BaseException) -> None:
+    """RUN-3: only what ends programs travels."""
+    stored, signal = await ending(_raise(error))
+    assert stored.state is RunState.FAILED and (stored.error or "").endswith(": odd")
+    assert signal.error == stored.error
+
+
+async def test_an_exception_that_cannot_even_be_written_out_fails_its_own_run(
+    autojump_clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """RUN-3: Python's own traceback module stumbles over this one."""
+    error = SyntaxError("odd")
+    error.filename, error.lineno, error.text, error.offset = "f", 1, "text", "here"  # type: ignore[assignment]
+    error.end_lineno, error.end_offset = 1, object()  # type: ignore[assignment]
+    stored, _ = await ending(_raise(error))
+    assert (stored.error or "").startswith("SyntaxError: odd")
+    assert "SyntaxError: odd" in caplog.text
 
 
 async def test_a_failed_run_stops_none_of_its_siblings(autojump_clock: Clock) -> None:
