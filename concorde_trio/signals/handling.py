@@ -138,7 +138,7 @@ class HandlingTask:
                 raise
             # It fails this signal alone (CLM-5).
             self._reports.log_failure(f"handle of signal {record.id}", error)
-            return Handled(record, error=describe(error))
+            return Handled(record, error=describe(error))  # noqa: ASYNC104  What travels was raised.
         if not stopper.scope.cancelled_caught:
             return Handled(record, prompts)
         if stopper.reason is None:
