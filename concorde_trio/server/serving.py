@@ -185,6 +185,7 @@ def _config(limits: ServerLimits) -> Config:
     config.errorlog = logger
     config.logger_class = _QuietLogger
     config.h11_max_incomplete_size = limits.request.max_head
+    config.websocket_max_message_size = limits.request.max_body
     config.include_server_header = False
     config.keep_alive_max_requests = sys.maxsize
     return config

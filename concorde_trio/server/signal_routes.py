@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from quart import Blueprint, Response, request, url_for
 
 from concorde_trio.errors import UnknownId
@@ -15,7 +13,6 @@ from concorde_trio.server.problems import Problem
 from concorde_trio.server.run_routes import show_run
 from concorde_trio.server.seam import Worker
 from concorde_trio.signals.documents import signal_document, signal_with_runs
-from concorde_trio.signals.emit import new_signal
 from concorde_trio.signals.store import RunFilter, SignalFilter
 
 KEY_HEADER = "Idempotency-Key"
@@ -61,7 +58,7 @@ def signal_routes(worker: Worker) -> Blueprint:
         body = await read_object("kind", "payload")
         if not isinstance(body.get("kind"), str):
             raise Problem(400, 'the body must have "kind", a string: the name of the kind of signal', place="kind")
-        signal = new_signal(body["kind"], body.get("payload"), key=key, emitted_at=time.time())
+        signal = worker.new_signal(body["kind"], body.get("payload"), key=key)
         (signal_id,) = await worker.store.emit([signal])
         return _emitted(signal_id, 201 if signal_id == signal.id else 200)
 

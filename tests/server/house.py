@@ -18,7 +18,7 @@ from concorde_trio.records import Prompt, RunOutcome, RunPrompt, Signal
 from concorde_trio.server.access import Access
 from concorde_trio.server.app import create_app, install
 from concorde_trio.server.serving import ServerLimits, serve
-from concorde_trio.signals.store import RunFilter
+from concorde_trio.signals.store import RunFilter, SignalStore
 from concorde_trio.signals.worker import SignalWorker, open_worker
 from concorde_trio.stores.memory import MemoryStore
 
@@ -95,11 +95,13 @@ async def open_house(
     whole_app: bool = False,
     limits: ServerLimits | None = None,
     prepare: Any = None,
+    store: SignalStore | None = None,
 ) -> AsyncIterator[House]:
     """Serve a new app, or the user's; ``prepare(app)`` adds routes to it before it is served."""
     runs, closing = HeldRuns(), trio.Event()
     access = Access.on("127.0.0.1", operator_token=OPERATOR) if access is None else access
-    async with open_worker(MemoryStore(), runs, {"prompts": prompts}) as worker, trio.open_nursery() as nursery:
+    store = MemoryStore() if store is None else store
+    async with open_worker(store, runs, {"prompts": prompts}) as worker, trio.open_nursery() as nursery:
         if app is None:
             app = create_app(worker, access=access, closing=closing)
         else:
@@ -165,6 +167,10 @@ class Wire:
         else:
             body = b""
         return Answer(status, headers, body)
+
+    async def until(self, text: bytes) -> None:
+        """Read up to ``text``, which must come."""
+        assert await self._until(text) is not None
 
     async def rest(self) -> bytes:
         """All that still comes until the server closes."""

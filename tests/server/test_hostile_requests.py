@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from quart import Response
+from quart_trio import QuartTrio
 
+from concorde_trio.signals.store import SignalStore
+from concorde_trio.stores.memory import MemoryStore
+from concorde_trio.stores.sqlite import SqliteStore
 from tests.server.house import OPERATOR, Answer, House, ask, open_house, request, wire
 
 pytestmark = pytest.mark.slow
@@ -176,6 +183,40 @@ async def test_a_client_that_sent_too_much_can_still_read_its_answer(server: str
         assert checked(await connection.answer()) in (200, 400, 401, 413)
 
 
+async def test_a_body_that_passes_its_bound_during_the_answer_ends_the_connection() -> None:
+    """SRV-5: it is too late for a 413, and nobody waits for anybody."""
+
+    def prepare(app: QuartTrio) -> None:
+        @app.post("/talk")
+        async def talk() -> Response:
+            async def answer() -> AsyncIterator[bytes]:
+                yield b"hello"
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    # Meanwhile more comes than anybody's queue can hold.
+                    with trio.CancelScope(shield=True):
+                        await trio.sleep(0.3)
+
+            return Response(answer())
+
+    async with open_house(prepare=prepare) as house, wire(house.url) as connection, trio.open_nursery() as nursery:
+        await connection.send(request("/talk", "transfer-encoding: chunked", method="POST"))
+        await connection.until(b"hello")
+
+        async def pour() -> None:
+            while True:
+                await connection.stream.send_all(b"1000\r\n" + b"x" * 0x1000 + b"\r\n")
+
+        async def until_closed() -> None:
+            with trio.fail_after(10), pytest.raises((trio.BrokenResourceError, ExceptionGroup)):
+                await pour()
+
+        nursery.start_soon(until_closed)
+        with trio.fail_after(10):
+            assert b"0\r\n\r\n" not in await connection.rest()
+
+
 @pytest.mark.parametrize("size", [1, 300_000, 1_500_000])
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_a_body_that_nobody_reads_leaves_the_connection_usable_or_closed(
@@ -275,8 +316,8 @@ def test_no_path_query_or_header_gives_a_500(path: bytes, query: bytes, value: b
     def visible(data: bytes) -> str:
         return "".join(chr(33 + byte % 94) for byte in data)
 
-    async def main() -> None:
-        async with open_house() as house:
+    async def main(store: SignalStore) -> None:
+        async with open_house(store=store) as house:
             header = "".join(chr(byte) for byte in value if byte >= 32 and byte != 127)
             for start in ("/", "/signals/", "/runs/", "/signals?", "/runs?", "/locks?"):
                 target = f"{start}{visible(path)}?{visible(query)}"
@@ -286,4 +327,6 @@ def test_no_path_query_or_header_gives_a_500(path: bytes, query: bytes, value: b
                     assert answer is not None
                     assert answer.status < 500, (target, header)
 
-    trio.run(main)
+    with TemporaryDirectory() as folder:
+        for store in (MemoryStore(), SqliteStore(Path(folder) / "queue.db")):
+            trio.run(main, store)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import socket
+import struct
 from collections.abc import AsyncIterator
 from functools import partial
 
@@ -20,6 +22,14 @@ from concorde_trio.server.serving import ServerLimits, listen, serve, url_of
 from tests.server.house import Wire, request, wire
 
 pytestmark = pytest.mark.slow
+
+HANDSHAKE = request(
+    "/talk",
+    "connection: upgrade",
+    "upgrade: websocket",
+    "sec-websocket-version: 13",
+    "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==",
+)
 
 ABOUT_A_SECOND = 3.0
 """The bound is 1 s by design (0.4 for requests, 0.5 for writes); a busy machine may take its time."""
@@ -116,7 +126,8 @@ async def stage() -> AsyncIterator[tuple[Served, trio.Event]]:
 
         async def live() -> None:
             async with trio.open_nursery() as nursery:
-                await served.run(nursery)
+                # So late an end by force helps nobody here: each bound has to do its own work.
+                await served.run(nursery, limits=ServerLimits(stop=30))
                 ready.set()
             over.set()
 
@@ -249,15 +260,8 @@ async def test_a_stream_that_watches_the_stop_says_its_last_word(stage: Stage) -
 async def test_a_websocket_is_told_that_the_server_goes_away(stage: Stage) -> None:
     """SRV-1: close code 1001."""
     served, _ = stage
-    handshake = request(
-        "/talk",
-        "connection: upgrade",
-        "upgrade: websocket",
-        "sec-websocket-version: 13",
-        "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==",
-    )
     async with wire(served.url) as connection:
-        await opened(connection, handshake, b"\r\n\r\n")
+        await opened(connection, HANDSHAKE, b"\r\n\r\n")
         await stop(*stage)
         assert (1001).to_bytes(2, "big") in await connection.rest()
 
@@ -277,6 +281,21 @@ async def test_an_upload_that_goes_on_and_on_does_not_hold_up_a_stop(stage: Stag
         await trio.sleep(0.1)
         await stop(*stage)
         nursery.cancel_scope.cancel()
+
+
+async def test_what_keeps_to_no_bound_is_aborted() -> None:
+    """SRV-1: the last resort of a stop, here for writes that were given far too long."""
+    served = Served()
+    limits = ServerLimits(stop=0.2, connection=ConnectionLimits(stop_write=60))
+    with trio.fail_after(ABOUT_A_SECOND):
+        async with trio.open_nursery() as nursery:
+            await served.run(nursery, limits=limits)
+            async with wire(served.url) as connection:
+                await opened(connection, request("/flood"), b"xxx")
+                await trio.sleep(0.1)
+                served.closing.set()
+                await trio.sleep(0.5)
+    assert served.stopped == ["after_serving"]
 
 
 async def test_a_cancelled_server_stops_its_app_too() -> None:
@@ -356,6 +375,34 @@ async def test_a_handler_is_cancelled_when_its_client_hangs_up() -> None:
         served.closing.set()
 
 
+async def test_a_websocket_handler_that_never_listens_is_cancelled_when_its_client_is_gone() -> None:
+    """SRV-1: although the news of it has no place in its full inbox."""
+    served = Served()
+    cancelled = trio.Event()
+
+    @served.app.websocket("/pour")
+    async def pour() -> None:
+        try:
+            while True:
+                await websocket.send("x" * 1000)
+                await trio.sleep(0.01)
+        finally:
+            cancelled.set()
+
+    async with trio.open_nursery() as nursery:
+        await served.run(nursery)
+        async with wire(served.url) as connection:
+            await connection.send(HANDSHAKE.replace(b"/talk", b"/pour"))
+            await connection.until(b"xxx")
+            frame = b"\x81\x82\x00\x00\x00\x00hi"
+            with trio.move_on_after(1):
+                await connection.send(frame * 10_000)
+            connection.stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        with trio.fail_after(ABOUT_A_SECOND):
+            await cancelled.wait()
+        served.closing.set()
+
+
 async def test_a_port_in_use_is_one_clear_error() -> None:
     """SRV-1: no group, no traceback of a library: the address and what to do."""
     async with await listen("127.0.0.1", 0) as listener:
@@ -401,6 +448,14 @@ async def test_the_url_is_one_that_programs_on_this_machine_can_use(host: str, u
         found = url_of(listener)
         assert found.startswith(url)
         assert math.isfinite(float(found.rpartition(":")[2]))
+
+
+async def test_the_listening_socket_is_for_this_process_and_for_living_peers() -> None:
+    """SRV-1: programs that a run starts do not keep the port; the system gives up a peer that acknowledges nothing."""
+    async with await listen("127.0.0.1", 0) as listener:
+        assert not os.get_inheritable(listener.socket.fileno())
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            assert listener.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 30_000
 
 
 async def test_an_app_that_cannot_start_is_one_clear_error() -> None:
