@@ -67,6 +67,10 @@ class WrongState(UsageError):
     """The signal or run exists, but is in a state in which this cannot be done."""
 
 
+class InputConflict(UsageError, ValueError):
+    """An input's id was submitted again with other text or attachments (SES-10a)."""
+
+
 class TemplateError(UsageError):
     """A template does not compile, or could not be rendered; the message names the kind."""
 
