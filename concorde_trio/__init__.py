@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from concorde_trio._sansio.lock_table import LockTable
+    from concorde_trio._sansio.session_lock import SessionLock
     from concorde_trio.gateway import Gateway
     from concorde_trio.records import PostOutcome, Prompt, RunInfo, RunOutcome, RunPrompt, Signal, SignalRecord, Usage
     from concorde_trio.runtimes.command import CommandRuntime
@@ -47,6 +48,7 @@ _HOMES = {
     "Runtime": "signals.runtime",
     "RuntimeContext": "signals.runtime",
     "SessionFile": "runtimes.command_session",
+    "SessionLock": "_sansio.session_lock",
     "Signal": "records",
     "SignalHandler": "signals.handlers",
     "SignalRecord": "records",
@@ -80,6 +82,7 @@ __all__ = [
     "Runtime",
     "RuntimeContext",
     "SessionFile",
+    "SessionLock",
     "Signal",
     "SignalHandler",
     "SignalRecord",
