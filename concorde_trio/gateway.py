@@ -21,8 +21,10 @@ from concorde_trio.records import JSON, SignalRecord
 from concorde_trio.records import Signal as SignalReceived
 from concorde_trio.server.access import Access
 from concorde_trio.server.app import create_app, install
+from concorde_trio.server.bodies import body_bound
 from concorde_trio.server.endpoint import write_endpoint
-from concorde_trio.server.serving import serve
+from concorde_trio.server.heads import RequestLimits
+from concorde_trio.server.serving import ServerLimits, serve
 from concorde_trio.signals.failures import alone
 from concorde_trio.signals.handlers import Handlers, RegisteredHandler
 from concorde_trio.signals.runtime import Runtime
@@ -70,8 +72,9 @@ class Gateway:
         self.access = Access.on(host, operator_token=operator_token, agent_token=agent_token)
         self.worker = SignalWorker(self.store, runtime, self.handlers, worker_options(options))
         self._closing = trio.Event()
+        self._max_body = body_bound(self.worker.max_payload)
         if app is None:
-            self.app = create_app(self.worker, access=self.access, closing=self._closing)
+            self.app = create_app(self.worker, access=self.access, closing=self._closing, max_body=self._max_body)
         else:
             self.app = app
             install(app, self.worker, access=self.access, closing=self._closing)
@@ -156,6 +159,7 @@ class Gateway:
             host=self.host,
             port=self.port,
             closing=self._closing,
+            limits=ServerLimits(request=RequestLimits(max_body=self._max_body, drain_size=4 * self._max_body)),
             mask=self.worker.mask,
             task_status=task_status,
         )

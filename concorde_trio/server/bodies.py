@@ -11,10 +11,15 @@ from concorde_trio.server.problems import Problem
 from concorde_trio.server.strict_json import read_json
 
 MAX_BYTES = 2_000_000
-"""What a body may have, whatever the app around allows: a payload of a million bytes, and how JSON may write it."""
+"""What a body may have at least, whatever the app around allows."""
 
 
-async def read_object(*members: str) -> dict[str, Any]:
+def body_bound(max_payload: int) -> int:
+    """How many bytes a body may have in which a payload comes: JSON may write a character in more bytes than it needs."""
+    return max(MAX_BYTES, 2 * max_payload)
+
+
+async def read_object(*members: str, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """The JSON object in the body, which has no members but these. Problem 400, 408, 413 or 415."""
     if request.mimetype != "application/json":
         given = request.mimetype or "nothing"
@@ -28,7 +33,7 @@ async def read_object(*members: str) -> dict[str, Any]:
     charset = request.mimetype_params.get("charset", "utf-8").lower()
     if charset != "utf-8":
         raise Problem(415, f"JSON is UTF-8, not {charset!r:.80}")
-    value = read_json(await _read())
+    value = read_json(await _read(max_bytes))
     if not isinstance(value, dict):
         raise Problem(400, f"the body must be a JSON object with {', '.join(members)}", place="body")
     for name in value:
@@ -39,15 +44,15 @@ async def read_object(*members: str) -> dict[str, Any]:
 
 async def read_nothing() -> None:
     """Problem 400 if there is more in the body than white space or an empty object."""
-    if (await _read()).strip() not in (b"", b"{}", b"null"):
+    if (await _read(MAX_BYTES)).strip() not in (b"", b"{}", b"null"):
         raise Problem(400, "this takes no body; leave it empty", place="body")
 
 
-async def _read() -> bytes:
+async def _read(max_bytes: int) -> bytes:
     try:
         body = await request.get_data(cache=False, as_text=False, parse_form_data=False)
     except HTTPException as error:  # too large for the app around, or it has not come in its time
         raise Problem(error.code or 400, str(error.description)) from None
-    if len(body) > MAX_BYTES:
-        raise Problem(413, f"the body is larger than the {MAX_BYTES} bytes that are allowed")
+    if len(body) > max_bytes:
+        raise Problem(413, f"the body is larger than the {max_bytes} bytes that are allowed")
     return body

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from concorde_trio.records import JSON, RunInfo
+from concorde_trio.records import JSON, NewSignal, RunInfo
 from concorde_trio.signals.store import SignalStore
 from concorde_trio.signals.views import LockView, WaitView
 
@@ -26,6 +26,15 @@ class Worker(Protocol):
     @property
     def last_error(self) -> str | None:
         """What last went wrong with the queue itself, None if nothing did."""
+        ...
+
+    @property
+    def max_payload(self) -> int:
+        """Bytes that the JSON text of a payload may have (SIG-5)."""
+        ...
+
+    def new_signal(self, kind: str, payload: JSON = None, *, key: str | None = None) -> NewSignal:
+        """A checked signal, to be emitted into the store (SIG-5)."""
         ...
 
     async def retry(self, signal_id: str) -> str:

@@ -7,7 +7,7 @@ from quart import Blueprint, Response, request, url_for
 from concorde_trio.errors import UnknownId
 from concorde_trio.records import JSON, Run, SignalRecord, SignalState
 from concorde_trio.server.answers import answer, page
-from concorde_trio.server.bodies import read_nothing, read_object
+from concorde_trio.server.bodies import body_bound, read_nothing, read_object
 from concorde_trio.server.parameters import LARGEST_LIMIT, Parameters, is_id
 from concorde_trio.server.problems import Problem
 from concorde_trio.server.run_routes import show_run
@@ -55,7 +55,7 @@ def signal_routes(worker: Worker) -> Blueprint:
         """Body ``{"kind": name, "payload": JSON}``; 201 with the new id, 200 with the first one's for a repeated key."""
         Parameters(request.args)
         key = _key()
-        body = await read_object("kind", "payload")
+        body = await read_object("kind", "payload", max_bytes=body_bound(worker.max_payload))
         if not isinstance(body.get("kind"), str):
             raise Problem(400, 'the body must have "kind", a string: the name of the kind of signal', place="kind")
         signal = worker.new_signal(body["kind"], body.get("payload"), key=key)

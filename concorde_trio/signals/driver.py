@@ -184,14 +184,15 @@ class Driver:
             self._inbox.cancels.append(Cancel(request.target, request.id, pending))
 
     async def _read_pending(self) -> None:
-        self._unread = False
+        sweeping, self._sweeping, self._unread = self._sweeping, False, False
         limit = self.core.known + READ_AHEAD
         found = await self._store.pending(limit)
         new = self.core.offer(found)
-        self._unread = self._unread or len(found) == limit
-        if self._sweeping and new:
+        if len(found) == limit:
+            # The rest is known to be there: a sweep that came during the read will have found nothing by it.
+            self._unread, self._sweeping = True, False
+        if sweeping and new:
             self._tell_missed(new)
-        self._sweeping = False
 
     def _tell_missed(self, found: list[SignalRecord]) -> None:
         now = self._options.wall_clock()

@@ -12,22 +12,35 @@ from concorde_trio._sansio import json_values
 from concorde_trio.records import JSON, NewSignal, check_name
 from concorde_trio.signals.store import SignalStore
 
+MAX_PAYLOAD = 1_000_000
+"""Bytes of a payload's JSON text, unless set (SIG-5)."""
+
 
 def new_signal(
-    kind: str, payload: JSON = None, *, key: str | None = None, retry_of: str | None = None, emitted_at: float
+    kind: str,
+    payload: JSON = None,
+    *,
+    key: str | None = None,
+    retry_of: str | None = None,
+    emitted_at: float,
+    max_payload: int = MAX_PAYLOAD,
 ) -> NewSignal:
     """A checked signal with a new id: InvalidName for the kind or key, InvalidValue for the payload (SIG-5)."""
     check_name(kind, "kind")
     if key is not None:
         check_name(key, "key")
-    text = json_values.encode(payload)
+    text = json_values.encode(payload, max_bytes=max_payload)
     return NewSignal(id=uuid4().hex[:20], kind=kind, payload=text, emitted_at=emitted_at, key=key, retry_of=retry_of)
 
 
-def emit_sync(store: SignalStore, kind: str, payload: JSON = None, *, key: str | None = None) -> str:
+def emit_sync(
+    store: SignalStore, kind: str, payload: JSON = None, *, key: str | None = None, max_payload: int = MAX_PAYLOAD
+) -> str:
     """``worker.emit`` for producers that do not run Trio: a web app, a cron job, a thread, another process (SIG-8).
 
     ``store`` is a store object, open or not: ``emit_sync(SqliteStore("queue.db"), "order.placed", {"id": 7})``. It returns
-    the signal's id once it is committed, and blocks its thread until then. Raises what ``emit`` raises.
+    the signal's id once it is committed, and blocks its thread until then. ``max_payload``: bytes of JSON text that are
+    allowed. Raises what ``emit`` raises.
     """
-    return store.emit_sync([new_signal(kind, payload, key=key, emitted_at=time.time())])[0]
+    signal = new_signal(kind, payload, key=key, emitted_at=time.time(), max_payload=max_payload)
+    return store.emit_sync([signal])[0]

@@ -10,6 +10,7 @@ import attrs
 import trio
 
 from concorde_trio.errors import UsageError
+from concorde_trio.signals.emit import MAX_PAYLOAD
 
 
 def _count(minimum: int) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
@@ -21,6 +22,12 @@ def _count(minimum: int) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
         )
 
     return check
+
+
+def _required_count(options: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    if value is None:
+        raise UsageError(f"{attribute.name} must be a whole number of at least 1, not None")
+    _count(1)(options, attribute, value)
 
 
 def _seconds(options: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
@@ -40,7 +47,7 @@ class WorkerOptions:
     """The bounds of a worker. Times are seconds on Trio's clock; None means no bound unless it says otherwise.
 
     ``claim_ahead``: the next signal is claimed while at most this many runs wait (CLM-2).
-    ``max_running``: how many runs may run at once (LCK-3). ``time_limit``: of a run whose prompt has none (RUN-6).
+    ``max_running``: how many runs may run at once (LCK-3). ``max_payload``: bytes of a payload's JSON text (SIG-5). ``time_limit``: of a run whose prompt has none (RUN-6).
     ``handle_time_limit`` (CLM-5) and ``post_time_limit`` (PST-4): of one call.
     ``stop_grace``: how long a cancelling stop waits for what it cancelled (STP-3). ``drain_for`` and ``park_for``: when
     a drain becomes a park, and a park a cancel (STP-4). ``sweep``: how often the store is asked for signals that no
@@ -52,6 +59,7 @@ class WorkerOptions:
 
     claim_ahead: int | None = attrs.field(default=100_000, validator=_count(0))
     max_running: int | None = attrs.field(default=None, validator=_count(1))
+    max_payload: int = attrs.field(default=MAX_PAYLOAD, validator=_required_count)
     time_limit: float | None = attrs.field(default=None, validator=_seconds)
     handle_time_limit: float | None = attrs.field(default=60.0, validator=_seconds)
     post_time_limit: float | None = attrs.field(default=300.0, validator=_seconds)

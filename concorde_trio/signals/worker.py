@@ -20,6 +20,7 @@ from concorde_trio._sansio.reports import KindInfo, StopMode
 from concorde_trio.errors import InsideTransaction, UnknownId, UsageError, WrongState
 from concorde_trio.records import (
     JSON,
+    NewSignal,
     RequestKind,
     RunInfo,
     RunState,
@@ -84,8 +85,27 @@ class SignalWorker:
         ``payload`` is any JSON value (SIG-5: InvalidValue names the place otherwise). With ``key``, a second emit of
         the same kind and key gives the first one's id and stores nothing (SIG-7).
         """
-        signal = new_signal(kind, payload, key=key, emitted_at=self.options.wall_clock())
+        signal = self.new_signal(kind, payload, key=key)
         return (await self.store.emit([signal], tx=tx))[0]
+
+    @property
+    def max_payload(self) -> int:
+        """Bytes that the JSON text of a payload may have (SIG-5)."""
+        return self.options.max_payload
+
+    def new_signal(
+        self, kind: str, payload: JSON = None, *, key: str | None = None, retry_of: str | None = None
+    ) -> NewSignal:
+        """A signal to be emitted, checked by this worker's bound and dated by its clock; see ``emit`` for the errors."""
+        options = self.options
+        return new_signal(
+            kind,
+            payload,
+            key=key,
+            retry_of=retry_of,
+            emitted_at=options.wall_clock(),
+            max_payload=options.max_payload,
+        )
 
     async def wait_settled(self, signal_id: str) -> SignalRecord:
         """Wait until this signal is done or failed, and give its record. UnknownId if there is none.
@@ -128,7 +148,7 @@ class SignalWorker:
                 f"signal {signal_id} is {record.state}; only a signal that is done or failed can be retried, "
                 "so cancel it first or wait"
             )
-        signal = new_signal(record.kind, record.payload, retry_of=record.id, emitted_at=self.options.wall_clock())
+        signal = self.new_signal(record.kind, record.payload, retry_of=record.id)
         return (await self.store.emit([signal]))[0]
 
     async def cancel_signal(self, signal_id: str) -> None:

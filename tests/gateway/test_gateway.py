@@ -186,3 +186,18 @@ def test_what_a_gateway_is_given_wrongly_is_refused_where_it_is_written() -> Non
         Gateway(store="memory:", runtime=runtime, host="0.0.0.0")
     with pytest.raises(UsageError, match="a stop is"):
         Gateway(store="memory:", runtime=runtime).stop("now")
+
+
+@pytest.mark.slow
+async def test_a_payload_may_be_as_large_as_the_gateway_was_told(tmp_path: Path) -> None:
+    """SIG-5: one megabyte unless set, in code and over HTTP, and more is refused in a sentence."""
+    house = House(tmp_path, max_payload=3_000_000)
+    house.gate.set()
+    async with running(house.gateway) as client:
+        large = await client.post("/signals", json={"kind": "other", "payload": "é" * 1_400_000})
+        assert large.status_code == 201
+        larger = await client.post("/signals", json={"kind": "other", "payload": "x" * 3_000_001})
+        assert larger.status_code == 400
+        assert "3,000,000" in larger.json()["detail"]
+    with pytest.raises(UsageError, match="max_payload"):
+        House(tmp_path, max_payload=0)
