@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 GROUP = 256
-"""Signals in one commit of the reference with group commit: as many as the worker hands out at once."""
+"""Signals in one commit of the reference with group commit."""
 
 _SIGNAL = """insert into signals (id, kind, payload, state, emitted_at, claimed_at, settled_at)
 values (?, 'bench', ?, 'done', ?, ?, ?)"""
