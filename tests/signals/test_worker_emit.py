@@ -250,6 +250,25 @@ class TestSweep:
         assert stage.when("start", "R2") == stage.when("start", "R3") == [10]
         assert len(stage.told(WakeMissed)) == 1
 
+    async def test_a_sweep_while_a_long_queue_is_read_reports_nothing_missed(
+        self, autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """SIG-6: what the worker was reading, or knew to be left to read, no notification had to tell of."""
+        stage = Stage()
+        async with stage.opened() as store:
+            payloads = [{"runs": [run(f"R{number}", 0)]} for number in range(300)]
+            await store.emit([new_signal("quick", each, emitted_at=trio.current_time()) for each in payloads])
+        pending = stage.store.pending
+
+        async def slow(limit: int) -> object:
+            await trio.sleep(7)
+            return await pending(limit)
+
+        monkeypatch.setattr(stage.store, "pending", slow)
+        async with stage.serve(sweep=5.0):
+            await stage.all_settled()
+        assert len(stage.noted("start")) == 300 and not stage.told(WakeMissed)
+
     async def test_a_spurious_wakeup_does_nothing(self, autojump_clock: Clock) -> None:
         """SIG-6: not even an event."""
         stage = Stage()
