@@ -62,18 +62,19 @@ class LockView(Generic[RunT]):
     """One lock as it stands: who holds it, and who waits, both in enqueue order.
 
     ``holders``: held runs, then the run that may start or has started. ``waiting``: the runs that may not start yet;
-    the first of them may wait for another lock only, and then there may be no holder.
+    the first of them may wait for another lock only, and then there may be no holder. ``more`` wait behind those.
     """
 
     lock: Lock
     holders: tuple[RunT, ...]
     waiting: tuple[RunT, ...]
+    more: int = 0
 
 
 class _Line:
     """The unreleased runs on one lock, linked head to tail; ``front`` is the first that is not held."""
 
-    __slots__ = ("front", "head", "lines", "name", "tail")
+    __slots__ = ("front", "head", "length", "lines", "name", "tail")
 
     def __init__(self, lines: dict[str, _Line], name: str, first: _Place) -> None:
         self.lines = lines  # the name space it stands in, and leaves with its last run
@@ -81,6 +82,7 @@ class _Line:
         self.head: _Place | None = first
         self.tail: _Place | None = first
         self.front: _Place | None = first
+        self.length = 1
 
 
 class _Place:
@@ -208,13 +210,21 @@ class LockTable(Generic[RunT, SignalT]):
 
     def why(self, run: RunT) -> Why[RunT]:
         """What ``run`` waits for (LCK-7). Costs time in its position and in the length of the chain to the root."""
-        entry = root = self._entry(run)
-        missing = tuple(_missing(place) for place in entry.places if not _is_clear(place))
-        while root.missing:
-            place = next(place for place in root.places if not _is_clear(place))
-            assert place.before is not None
-            root = place.before.entry
-        return Why(missing=missing, root=root.run)
+        return self.why_all((run,))[0]
+
+    def why_all(self, runs: Iterable[RunT]) -> tuple[Why[RunT], ...]:
+        """The same for several runs: each line and each chain is walked once for all of them."""
+        entries = [self._entry(run) for run in runs]
+        places = [[place for place in entry.places if not _is_clear(place)] for entry in entries]
+        positions = _positions(place for missed in places for place in missed)
+        roots: dict[_Entry, _Entry] = {}
+        return tuple(
+            Why(
+                missing=tuple(_missing(place, positions[place]) for place in missed),
+                root=_root(entry, roots).run,
+            )
+            for entry, missed in zip(entries, places, strict=True)
+        )
 
     @property
     def waiting(self) -> int:
@@ -230,15 +240,16 @@ class LockTable(Generic[RunT, SignalT]):
         """Whether ``run`` has ended and holds its locks until its signal is released (LCK-4)."""
         return self._entry(run).held
 
-    def locks(self) -> Iterator[LockView[RunT]]:
+    def locks(self, shown: int | None = None) -> Iterator[LockView[RunT]]:
         """Every lock that a run in the table has; sessions first, each space in the order the locks were first wanted.
 
-        The table must not change while this is iterated.
+        Of the runs that wait for one, the first ``shown`` are listed and the others counted (None: all are listed). The
+        table must not change while this is iterated.
         """
         for name, line in self._sessions.items():
-            yield _view(Lock("session", name), line)
+            yield _view(Lock("session", name), line, shown)
         for name, line in self._resources.items():
-            yield _view(Lock("resource", name), line)
+            yield _view(Lock("resource", name), line, shown)
 
     def __contains__(self, run: object) -> bool:
         return run in self._entries
@@ -285,6 +296,7 @@ def _join(place: _Place, lines: dict[str, _Line], name: str) -> bool:
     before = line.tail
     assert before is not None
     place.line = line
+    line.length += 1
     place.before = before
     before.after = line.tail = place
     if line.front is not None:
@@ -302,6 +314,7 @@ def _leave(entry: _Entry, freed: list[_Entry]) -> None:
 
 def _unlink(place: _Place, freed: list[_Entry]) -> None:
     line, before, after = place.line, place.before, place.after
+    line.length -= 1
     if before is not None:
         before.after = after
     else:
@@ -337,24 +350,50 @@ def _is_clear(place: _Place) -> bool:
     )
 
 
-def _missing(place: _Place) -> Missing[Any]:
+def _missing(place: _Place, position: int) -> Missing[Any]:
     """What stands before ``place``, which is not clear; therefore the nearest does block it."""
-    before = place.before
-    assert before is not None
-    blocker = before.entry.run
-    position = 0
-    while before is not None:
-        position += 1
-        before = before.before
+    assert place.before is not None
     lock = Lock("session" if place is place.entry.places[0] else "resource", place.line.name)
-    return Missing(lock=lock, blocker=blocker, position=position)
+    return Missing(lock=lock, blocker=place.before.entry.run, position=position)
 
 
-def _view(lock: Lock, line: _Line) -> LockView[RunT]:
+def _positions(wanted: Iterable[_Place]) -> dict[_Place, int]:
+    """How many stand before each of these places; every line is walked once, to the last of them."""
+    of_line: dict[_Line, set[_Place]] = {}
+    for place in wanted:
+        of_line.setdefault(place.line, set()).add(place)
+    positions: dict[_Place, int] = {}
+    for line, places in of_line.items():
+        here, position = line.head, 0
+        while places:
+            assert here is not None
+            if here in places:
+                positions[here] = position
+                places.remove(here)
+            here, position = here.after, position + 1
+    return positions
+
+
+def _root(entry: _Entry, known: dict[_Entry, _Entry]) -> _Entry:
+    """The end of the chain from a run to the blocker of its first missing lock; ``known`` are ends found before."""
+    passed = []
+    while entry.missing and entry not in known:
+        passed.append(entry)
+        place = next(place for place in entry.places if not _is_clear(place))
+        assert place.before is not None
+        entry = place.before.entry
+    root = known.get(entry, entry)
+    known.update(dict.fromkeys(passed, root))
+    return root
+
+
+def _view(lock: Lock, line: _Line, shown: int | None) -> LockView[RunT]:
     holders: list[Any] = []
     waiting: list[Any] = []
     place = line.head
-    while place is not None:
+    # Who misses nothing stands at the head; behind the first that waits, everybody does.
+    while place is not None and (shown is None or len(waiting) < shown or not place.entry.missing):
         (waiting if place.entry.missing else holders).append(place.entry.run)
         place = place.after
-    return LockView(lock=lock, holders=tuple(holders), waiting=tuple(waiting))
+    more = line.length - len(holders) - len(waiting)
+    return LockView(lock=lock, holders=tuple(holders), waiting=tuple(waiting), more=more)

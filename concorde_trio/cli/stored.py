@@ -88,7 +88,10 @@ class Stored:
 
         async def ask(store: SqliteStore) -> Document:
             views, mask = await _views(store), await _mask(store)
-            return {"locks": [documents.lock_document(lock, mask) for lock in views.locks()], "next": None}
+            return {
+                "locks": [documents.lock_document(lock, mask) for lock in views.locks(documents.SHOWN_WAITING)],
+                "next": None,
+            }
 
         return self._ask(ask)
 
@@ -149,11 +152,6 @@ async def _views(store: SqliteStore) -> LockViews:
 
 
 async def _with_waits(store: SqliteStore, runs: list[Run], mask: Callable[[Any], Any]) -> list[Document]:
-    waiting = any(run.state is RunState.PENDING for run in runs)
-    views = await _views(store) if waiting else None
-    return [
-        documents.run_document(
-            run, mask, views.why(run.id) if views is not None and run.state is RunState.PENDING else None
-        )
-        for run in runs
-    ]
+    waiting = [run.id for run in runs if run.state is RunState.PENDING]
+    waits = (await _views(store)).why_all(waiting) if waiting else {}
+    return [documents.run_document(run, mask, waits.get(run.id)) for run in runs]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import attrs
 from quart import Blueprint, Response, request
 
 from concorde_trio.records import JSON
@@ -10,10 +9,8 @@ from concorde_trio.server.answers import answer, page
 from concorde_trio.server.parameters import Parameters
 from concorde_trio.server.problems import Problem
 from concorde_trio.server.seam import Worker
+from concorde_trio.signals.documents import SHOWN_WAITING, lock_document
 from concorde_trio.signals.views import LockView
-
-SHOWN_WAITING = 100
-"""Runs that are shown as waiting for one lock; how many more there are is said beside them."""
 
 
 def lock_routes(worker: Worker) -> Blueprint:
@@ -28,16 +25,14 @@ def lock_routes(worker: Worker) -> Blueprint:
         after = _cursor(given.id("after"))
         found = [
             lock
-            for lock in worker.locks()
+            for lock in worker.locks(SHOWN_WAITING)
             if (space is None or lock.space == space)
             and (name is None or lock.name == name)
             and (after is None or _order(lock.space, lock.name) > after)
         ]
 
         def document(lock: LockView) -> JSON:
-            more = max(0, len(lock.waiting) - SHOWN_WAITING)
-            shown = attrs.evolve(lock, waiting=lock.waiting[:SHOWN_WAITING]).as_json()
-            return worker.mask_json({**shown, "more_waiting": more})
+            return lock_document(lock, worker.mask_json)
 
         locks = found[:limit]
         if len(found) == limit:

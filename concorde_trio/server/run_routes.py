@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 
 from quart import Blueprint, Response, request
 
@@ -36,16 +37,14 @@ def run_routes(worker: Worker) -> Blueprint:
         nobody = signal_id is not None and not is_id(signal_id)
         found = [] if nobody else await worker.store.runs(where)
 
-        def document(run: Run) -> JSON:
-            return show_run(worker, run)
-
-        return answer(await page("runs", found, where.limit, document, lambda run: run.position))
+        return answer(await page("runs", found, where.limit, shown_runs(worker, found), lambda run: run.position))
 
     @routes.get("/runs/<run_id>")
     async def one_run(run_id: str) -> Response:
         """A run; ``waits_for`` says why it waits (LCK-7)."""
         Parameters(request.args)
-        return answer(show_run(worker, await _find(worker, run_id)))
+        run = await _find(worker, run_id)
+        return answer(shown_runs(worker, [run])(run))
 
     @routes.post("/runs/<run_id>/cancel")
     async def cancel(run_id: str) -> Response:
@@ -59,12 +58,16 @@ def run_routes(worker: Worker) -> Blueprint:
     return routes
 
 
-def show_run(worker: Worker, run: Run) -> JSON:
-    """A run's document: what the store knows of it, and what only its worker knows."""
-    waits = worker.why(run.id) if run.state is RunState.PENDING else None
-    since = worker.stopping(run.id) if run.state is RunState.RUNNING else None
-    stopping = None if since is None else max(0.0, time.time() - since)
-    return run_document(run, worker.mask_json, waits, stopping=stopping)
+def shown_runs(worker: Worker, runs: Sequence[Run]) -> Callable[[Run], JSON]:
+    """What makes documents of these runs: what the store knows of each, and what only their worker knows."""
+    waits = worker.why_all(run.id for run in runs if run.state is RunState.PENDING)
+
+    def document(run: Run) -> JSON:
+        since = worker.stopping(run.id) if run.state is RunState.RUNNING else None
+        stopping = None if since is None else max(0.0, time.time() - since)
+        return run_document(run, worker.mask_json, waits.get(run.id), stopping=stopping)
+
+    return document
 
 
 async def _find(worker: Worker, run_id: str) -> Run:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from concorde_trio.records import JSON, NewSignal, RunInfo
@@ -65,7 +65,11 @@ class Worker(Protocol):
         """LCK-7; None when the run is not in the lock table."""
         ...
 
-    def locks(self) -> list[LockView]:
+    def why_all(self, run_ids: Iterable[str]) -> dict[str, WaitView]:
+        """The same for several runs; those not in the lock table are left out."""
+        ...
+
+    def locks(self, shown: int | None = None) -> list[LockView]:
         """What is held and who waits."""
         ...
 

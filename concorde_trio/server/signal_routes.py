@@ -5,12 +5,12 @@ from __future__ import annotations
 from quart import Blueprint, Response, request, url_for
 
 from concorde_trio.errors import UnknownId
-from concorde_trio.records import JSON, Run, SignalRecord, SignalState
+from concorde_trio.records import JSON, SignalRecord, SignalState
 from concorde_trio.server.answers import answer, page
 from concorde_trio.server.bodies import body_bound, read_nothing, read_object
 from concorde_trio.server.parameters import LARGEST_LIMIT, Parameters, is_id
 from concorde_trio.server.problems import Problem
-from concorde_trio.server.run_routes import show_run
+from concorde_trio.server.run_routes import shown_runs
 from concorde_trio.server.seam import Worker
 from concorde_trio.signals.documents import signal_document, signal_with_runs
 from concorde_trio.signals.store import RunFilter, SignalFilter
@@ -43,10 +43,7 @@ def signal_routes(worker: Worker) -> Blueprint:
         record = await _find(worker, signal_id)
         found = await worker.store.runs(RunFilter(signal_id=signal_id, limit=LARGEST_LIMIT))
 
-        def document(run: Run) -> JSON:
-            return show_run(worker, run)
-
-        runs = await page("runs", found, LARGEST_LIMIT, document, lambda run: run.position)
+        runs = await page("runs", found, LARGEST_LIMIT, shown_runs(worker, found), lambda run: run.position)
         shown = signal_with_runs(record, runs["runs"], worker.mask_json)
         return answer({**shown, "next": runs["next"]})
 

@@ -98,7 +98,5 @@ def runs_document(runs: list[Document], limit: int) -> Document:
 
 def lock_document(lock: LockView, mask: Mask) -> Document:
     """A lock: who holds it, and who waits, in order; ``more_waiting`` says how many wait beyond those shown."""
-    more = max(0, len(lock.waiting) - SHOWN_WAITING)
-    shown = attrs.evolve(lock, waiting=lock.waiting[:SHOWN_WAITING])
-    found: Document = mask({**shown.as_json(), "more_waiting": more})
+    found: Document = mask(lock.as_json())
     return found

@@ -12,7 +12,7 @@ import attrs
 
 from concorde_trio._sansio.dispatch import Dispatcher
 from concorde_trio._sansio.live import LiveRun
-from concorde_trio._sansio.lock_table import Lock
+from concorde_trio._sansio.lock_table import Lock, Why
 from concorde_trio.records import RunState, SignalPhase, Unfinished
 
 
@@ -69,12 +69,13 @@ class WaitView:
 
 @attrs.frozen(kw_only=True)
 class LockView:
-    """One lock: who holds it, and who waits for it, in order."""
+    """One lock: who holds it, and who waits for it, in order; ``more_waiting`` more wait behind those listed."""
 
     space: str
     name: str
     holders: tuple[RunView, ...]
     waiting: tuple[RunView, ...]
+    more_waiting: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """As a JSON object with these names."""
@@ -83,6 +84,7 @@ class LockView:
             "name": self.name,
             "holders": [run.as_json() for run in self.holders],
             "waiting": [run.as_json() for run in self.waiting],
+            "more_waiting": self.more_waiting,
         }
 
 
@@ -94,9 +96,15 @@ class LockViews:
 
     def why(self, run_id: str) -> WaitView | None:
         """Why this run waits; None when it is not in the table."""
-        if run_id not in self._core.table:
-            return None
-        why = self._core.table.why(run_id)
+        return self.why_all((run_id,)).get(run_id)
+
+    def why_all(self, run_ids: Iterable[str]) -> dict[str, WaitView]:
+        """The same for several runs, at hardly more than the cost of one; those not in the table are left out."""
+        table = self._core.table
+        found = [run_id for run_id in run_ids if run_id in table]
+        return {run_id: self._why(run_id, why) for run_id, why in zip(found, table.why_all(found), strict=True)}
+
+    def _why(self, run_id: str, why: Why[str]) -> WaitView:
         edges = tuple(
             WaitEdge(
                 space=missing.lock.space,
@@ -108,15 +116,16 @@ class LockViews:
         )
         return WaitView(run=self._run(run_id), edges=edges, root=self._run(why.root))
 
-    def locks(self) -> list[LockView]:
-        """Every lock that a run holds or waits for, by space and name."""
-        views = sorted(self._core.table.locks(), key=lambda view: _order(view.lock))
+    def locks(self, shown: int | None = None) -> list[LockView]:
+        """Every lock that a run holds or waits for, by space and name; the first ``shown`` that wait for it are listed."""
+        views = sorted(self._core.table.locks(shown), key=lambda view: _order(view.lock))
         return [
             LockView(
                 space=view.lock.space,
                 name=view.lock.name,
                 holders=tuple(self._run(run_id) for run_id in view.holders),
                 waiting=tuple(self._run(run_id) for run_id in view.waiting),
+                more_waiting=view.more,
             )
             for view in views
         ]

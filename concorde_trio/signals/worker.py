@@ -7,7 +7,7 @@ because it is rows; what only this process knows (live tags, the lock table) is 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -212,9 +212,13 @@ class SignalWorker:
         """Why a run waits (LCK-7); None when it is not in the lock table."""
         return None if self._core is None else LockViews(self._core).why(run_id)
 
-    def locks(self) -> list[LockView]:
-        """Every lock that is held or waited for."""
-        return [] if self._core is None else LockViews(self._core).locks()
+    def why_all(self, run_ids: Iterable[str]) -> dict[str, WaitView]:
+        """The same for several runs, at hardly more than the cost of one; those not in the table are left out."""
+        return {} if self._core is None else LockViews(self._core).why_all(run_ids)
+
+    def locks(self, shown: int | None = None) -> list[LockView]:
+        """Every lock that is held or waited for; of those who wait for one, the first ``shown`` are listed (None: all)."""
+        return [] if self._core is None else LockViews(self._core).locks(shown)
 
     def stopping(self, run_id: str) -> float | None:
         """Since when (wall-clock seconds) a running run is being stopped; None when it is not (RUN-6)."""

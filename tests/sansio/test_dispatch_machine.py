@@ -31,6 +31,7 @@ PROMPT = st.builds(
     resources=st.lists(st.sampled_from(["a", "b", "c"]), max_size=2),
     tag=st.sampled_from([None, None, None, *TAGS, "bad"]),
 )
+NOW = st.booleans()
 OUTCOMES = [RunOutcome.ok("did"), RunOutcome.failed("broke"), RunOutcome.limited("enough")]
 
 
@@ -74,22 +75,25 @@ class DispatcherMachine(RuleBasedStateMachine):
 
     # --- what happens ---------------------------------------------------------------------------------------------
 
-    @rule(kind=st.sampled_from([*KINDS, "nobody"]))
-    def emit(self, kind: str) -> None:
-        self.rows.emit(kind)
-
-    @rule(most=st.integers(1, 4))
-    def offer(self, most: int) -> None:
+    @rule(kinds=st.lists(st.sampled_from([*KINDS, *KINDS, "nobody"]), max_size=3), most=st.integers(0, 4), now=NOW)
+    def emit(self, kinds: list[str], most: int, now: bool) -> None:
+        """And the worker may read the first few."""
+        for kind in kinds:
+            self.rows.emit(kind)
         new = self.core.offer(self.rows.pending()[:most])
         assert [each.seq for each in new] == sorted(each.seq for each in new)
+        self.perhaps(now)
 
     @precondition(lambda self: self.batch)
-    @rule(prompts=st.one_of(st.lists(PROMPT, max_size=3), st.just("broken")))
-    def handled(self, prompts: Any) -> None:
-        """The handling task is done with one; with the last, it is free."""
+    @rule(prompts=st.one_of(st.lists(PROMPT, max_size=3), st.just("broken")), now=NOW)
+    def handled(self, prompts: Any, now: bool) -> None:
+        """The handling task is done with one; with the last it may say at once that it is free."""
         record = self.batch.pop(0)
         failed = prompts == "broken" or self.core.is_doomed(record.id)
         self.inbox.handled.append(Handled(record, error="it broke") if failed else Handled(record, tuple(prompts)))
+        if not self.batch and now:
+            self.inbox.unhandled, self.busy = [], False
+        self.perhaps(now)
 
     @precondition(lambda self: self.busy and self.inbox.unhandled is None)
     @rule()
@@ -100,21 +104,23 @@ class DispatcherMachine(RuleBasedStateMachine):
         self.inbox.unhandled, self.batch, self.busy = self.batch, [], False
 
     @precondition(lambda self: self.running)
-    @rule(data=st.data(), outcome=st.sampled_from(OUTCOMES))
-    def run_over(self, data: st.DataObject, outcome: RunOutcome) -> None:
+    @rule(data=st.data(), outcome=st.sampled_from(OUTCOMES), now=NOW)
+    def run_over(self, data: st.DataObject, outcome: RunOutcome, now: bool) -> None:
         run_id = data.draw(st.sampled_from(sorted(self.running)))
         self.running.remove(run_id)
         tag = self.core.runs[run_id].run.tag
         if tag is not None:
             self.core.tags.release(tag, run_id)
         self.inbox.ends.append((run_id, outcome))
+        self.perhaps(now)
 
     @precondition(lambda self: self.posting)
-    @rule(data=st.data(), error=st.sampled_from([None, "no mail"]))
-    def post_over(self, data: st.DataObject, error: str | None) -> None:
+    @rule(data=st.data(), error=st.sampled_from([None, "no mail"]), now=NOW)
+    def post_over(self, data: st.DataObject, error: str | None, now: bool) -> None:
         signal_id = data.draw(st.sampled_from(sorted(self.posting)))
         self.posting.remove(signal_id)
         self.inbox.posts.append((signal_id, error))
+        self.perhaps(now)
 
     @precondition(lambda self: self.rows.signals)
     @rule(data=st.data())
@@ -131,6 +137,10 @@ class DispatcherMachine(RuleBasedStateMachine):
     @rule(mode=st.sampled_from([StopMode.DRAIN, StopMode.DRAIN, StopMode.PARK, StopMode.CANCEL]))
     def stop(self, mode: StopMode) -> None:
         self.inbox.stop = max(mode, self.inbox.stop or mode)
+
+    def perhaps(self, now: bool) -> None:
+        if now:
+            self.step()
 
     @rule()
     def step(self) -> None:

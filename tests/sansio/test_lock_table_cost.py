@@ -46,6 +46,7 @@ def _waiting(count: int) -> LockTable[int, int]:
         pytest.param(lambda table: table.enqueue(-1, -1, session="s1", resources=["w", "new"]), id="enqueue"),
         pytest.param(lambda table: table.why(50), id="why"),
         pytest.param(lambda table: table.waiting, id="waiting"),
+        pytest.param(lambda table: [view.more for view in table.locks(shown=3)], id="locks"),
     ],
 )
 def test_an_operation_takes_as_many_steps_with_2_000_waiting_as_with_20_000(operation: Callable[[Any], object]) -> None:
@@ -60,3 +61,10 @@ def test_a_release_takes_as_many_steps_with_2_000_waiting_as_with_20_000() -> No
     for table in tables:
         table.end(0, hold=True)
     assert _steps(lambda: tables[0].release(0)) == _steps(lambda: tables[1].release(0))
+
+
+def test_why_a_page_of_runs_waits_takes_hardly_more_steps_than_why_one_does() -> None:
+    """LCK-6, LCK-7: the chain and the lines are walked once for all of them, so that a page stops nobody for long."""
+    table = _waiting(5_000)
+    last = list(table)[-1::-50][:50]  # all of one session
+    assert _steps(lambda: table.why_all(last)) < 5 * _steps(lambda: table.why(last[-1])) + 50 * 100

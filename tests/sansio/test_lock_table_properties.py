@@ -72,6 +72,12 @@ class LockTableMachine(RuleBasedStateMachine):
             wanted_by = [run for run in model.runs if lock in model.locks[run]]
             assert view.holders == tuple(run for run in wanted_by if run in model.permitted)
             assert view.waiting == tuple(run for run in wanted_by if run not in model.permitted)
+        assert table.why_all(model.runs) == tuple(table.why(run) for run in model.runs)
+        for shown in (0, 1, 2):
+            for view in table.locks(shown):
+                whole = views[view.lock.space, view.lock.name]
+                assert (view.holders, view.waiting) == (whole.holders, whole.waiting[:shown])
+                assert view.more == len(whole.waiting) - len(view.waiting)
 
     @invariant()
     def conflicting_runs_never_run_together(self) -> None:
