@@ -77,7 +77,8 @@ class Gateway:
             self.app = create_app(self.worker, access=self.access, closing=self._closing, max_body=self._max_body)
         else:
             self.app = app
-            install(app, self.worker, access=self.access, closing=self._closing)
+            # Its own routes are agent routes of the server that this gateway makes of it (SRV-6).
+            install(app, self.worker, access=self.access, closing=self._closing, whole_app=True)
         self._running = False
 
     def handler(

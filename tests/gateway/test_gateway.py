@@ -201,3 +201,19 @@ async def test_a_payload_may_be_as_large_as_the_gateway_was_told(tmp_path: Path)
         assert "3,000,000" in larger.json()["detail"]
     with pytest.raises(UsageError, match="max_payload"):
         House(tmp_path, max_payload=0)
+
+
+@pytest.mark.slow
+async def test_the_users_own_routes_are_guarded_as_agent_routes_are(tmp_path: Path) -> None:
+    """SRV-6: a page of another site cannot make a browser change something through them."""
+    app = QuartTrio("house")
+
+    @app.post("/spend")
+    async def spend() -> str:
+        return "spent"
+
+    house = House(tmp_path, app=app)
+    async with running(house.gateway) as client:
+        assert (await client.post("/spend")).status_code == 200
+        assert (await client.post("/spend", headers={"origin": "http://evil.example"})).status_code == 403
+        assert (await client.post("/spend", headers={"host": "evil.example"})).status_code == 421
