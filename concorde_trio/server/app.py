@@ -23,6 +23,7 @@ from concorde_trio.server.agent_routes import agent_routes
 from concorde_trio.server.answers import answer_problem
 from concorde_trio.server.attribution import Attribution
 from concorde_trio.server.faults import describe
+from concorde_trio.server.home import add_home
 from concorde_trio.server.lock_routes import lock_routes
 from concorde_trio.server.problems import SAFE_HEADERS, Problem, ProblemDocument, problem_of
 from concorde_trio.server.run_routes import run_routes
@@ -56,6 +57,7 @@ def create_app(
     app.config["RESPONSE_TIMEOUT"] = None
     app.config["BACKGROUND_TASK_SHUTDOWN_TIMEOUT"] = 0.5
     install(app, worker, access=access, closing=closing, whole_app=True)
+    add_home(app)
     refuse = _refusing(worker, ours=False)
     app.register_error_handler(Exception, refuse)
     app.register_error_handler(HTTPException, refuse)
