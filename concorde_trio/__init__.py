@@ -1,6 +1,6 @@
 """concorde_trio runs many AI-agent tasks in parallel on Trio, without letting them harm each other.
 
-What is not exported here or in ``concorde_trio.testing`` is private. A name is imported when it is first used, so that
+What is not exported here, in ``concorde_trio.errors`` or in ``concorde_trio.testing`` is private. A name is imported when it is first used, so that
 a command that only emits a signal does not wait for a web framework.
 """
 

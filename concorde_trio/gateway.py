@@ -7,6 +7,7 @@ app's nursery, whose failures are only logged.
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from collections.abc import Callable
@@ -32,6 +33,8 @@ from concorde_trio.signals.store import SignalStore, Transaction
 from concorde_trio.signals.worker import SignalWorker, worker_options
 from concorde_trio.stores.urls import open_store
 
+logger = logging.getLogger("concorde_trio.gateway")
+
 R = TypeVar("R")
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -45,7 +48,7 @@ SERVER_GRACE = 5.0
 class Gateway:
     """Everything of one agent: ``await gateway.run()`` serves until told to stop.
 
-    ``store``: ``sqlite:///PATH`` (``sqlite:////PATH`` is absolute), ``memory:``, or a store. ``runtime``: what executes
+    ``store``: the path of a database, ``sqlite:///PATH`` (``sqlite:////PATH`` is absolute), ``memory:``, or a store. ``runtime``: what executes
     runs. ``app``: your own QuartTrio app, to which the agent server's routes are added; one is made otherwise, as
     ``gateway.app``. ``host`` and ``port`` (0: any free one) are where it listens; beyond loopback both tokens must be set
     (SRV-6). ``operator_token``: random at each start unless set. Every other argument is an option of the worker
@@ -145,6 +148,7 @@ class Gateway:
                         if database is not None:
                             endpoint = write_endpoint(database, url=self.url, token=self.access.operator_token)
                             stack.enter_context(endpoint)
+                        logger.info("serving at %s", self.url)
                         await self.worker.run(
                             agent_server_url=self.url, task_status=_StartedWith(task_status, self.url)
                         )

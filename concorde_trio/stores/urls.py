@@ -1,4 +1,4 @@
-"""Stores by URL: ``sqlite:///PATH``, ``sqlite:////ABSOLUTE/PATH``, ``memory:``."""
+"""Stores by name: a path, ``sqlite:///PATH``, ``sqlite:////ABSOLUTE/PATH``, or ``memory:``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ def open_store(url: str) -> SignalStore:
         return MemoryStore()
     if url.startswith("sqlite:///") and url != "sqlite:///":
         return SqliteStore(url.removeprefix("sqlite:///"))
+    if url and "://" not in url and not url.startswith("sqlite:"):
+        return SqliteStore(url)
     raise UsageError(
-        f"a store is sqlite:///PATH, sqlite:////ABSOLUTE/PATH or memory:, not {url!r:.200}; "
+        f"a store is a path, sqlite:///PATH, sqlite:////ABSOLUTE/PATH or memory:, not {url!r:.200}; "
         "or give a store object, for instance SqliteStore('queue.db')"
     )
