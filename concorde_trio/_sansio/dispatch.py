@@ -35,6 +35,9 @@ BATCH = 64
 More would not make the worker faster, and what ends meanwhile would wait longer for its commit.
 """
 
+UNHURRIED = 16
+"""The same while at least BATCH runs wait already: new ones would only join them, and ends must not wait for that."""
+
 
 class Dispatcher:
     """The pure half of a worker.
@@ -369,7 +372,8 @@ class Dispatcher:
             if not kind.repeatable:
                 self._claimed(step, record)
             else:
-                while self._pending and len(batch) < BATCH:
+                most = BATCH if self.waiting < BATCH else UNHURRIED
+                while self._pending and len(batch) < most:
                     following = self.kinds.get(self._pending[0].kind)
                     if following is None or not following.repeatable:
                         break
