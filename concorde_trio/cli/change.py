@@ -23,7 +23,7 @@ def cancel(target: str, store: str | None, direct: bool, as_json: bool) -> None:
     \b
     Examples:
       concorde-trio cancel 3f1c0a9b7d5e4c2a8f60
-      concorde-trio cancel 3f1c0a9b7d5e4c2a8f60-0 --json
+      concorde-trio cancel 3f1c0a9b7d5e4c2a8f60-1 --json
     """
     path = database_path(store)
     source = open_source(path, direct=direct)

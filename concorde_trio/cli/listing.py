@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,12 @@ from concorde_trio.cli.show import (
     id_cell,
     json_text,
     lasting,
+    name_cell,
     note,
     say,
     state_cell,
     table,
+    time_cell,
     visible_lines,
 )
 from concorde_trio.cli.sources import open_source
@@ -77,10 +80,10 @@ def signals(
     rows = [
         (
             id_cell(row["id"]),
-            row["kind"],
+            name_cell(row["kind"]),
             state_cell(row["state"]),
-            at(row["emitted_at"]),
-            _took(row["emitted_at"], row["settled_at"]),
+            time_cell(at(row["emitted_at"])),
+            time_cell(_took(row["emitted_at"], row["settled_at"])),
             first_line(row["error"]),
         )
         for row in page["signals"]
@@ -115,7 +118,7 @@ def runs(
     Examples:
       concorde-trio runs
       concorde-trio runs --session user_ann --state pending
-      concorde-trio runs 3f1c0a9b7d5e4c2a8f60-0
+      concorde-trio runs 3f1c0a9b7d5e4c2a8f60-1
     """
     if run_id is not None:
         _refuse_filters(session=session, resource=resource, state=state)
@@ -141,15 +144,14 @@ RUN_COLUMNS = ("ID", "SESSION", "STATE", "WAITED", "RAN", "WAITS FOR, OR ERROR")
 
 
 def _run_row(run: Document) -> tuple[Cell | str, ...]:
-    waited_until = run["started_at"] if run["started_at"] is not None else run["ended_at"]
-    state = state_cell(run["state"]) if run.get("stopping") is None else Cell("stopping", "yellow", whole=True)
+    waits = waits_in_short(run)
     return (
         id_cell(run["id"]),
-        run["session"],
-        state,
-        _took(run["queued_at"], waited_until),
-        _took(run["started_at"], run["ended_at"]),
-        waits_in_short(run) or first_line(run["error"]),
+        name_cell(run["session"]),
+        state_cell(run["state"]) if run.get("stopping") is None else Cell("stopping", "yellow", fixed=True),
+        time_cell(_so_far(run["queued_at"], run["started_at"] or run["ended_at"])),
+        time_cell("-" if run["started_at"] is None else _so_far(run["started_at"], run["ended_at"])),
+        Cell(waits, whole=True) if waits else first_line(run["error"]),
     )
 
 
@@ -250,3 +252,8 @@ def _maybe(moment: float | None) -> str | None:
 
 def _took(begin: float | None, end: float | None) -> str:
     return "-" if begin is None or end is None else lasting(end - begin)
+
+
+def _so_far(begin: float, end: float | None) -> str:
+    """What lasts still is shown with a plus."""
+    return f"{lasting(time.time() - begin)}+" if end is None else lasting(end - begin)

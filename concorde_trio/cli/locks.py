@@ -8,7 +8,7 @@ import click
 
 from concorde_trio.cli.options import json_option, queue_options
 from concorde_trio.cli.queue import database_path
-from concorde_trio.cli.show import Cell, at, document, note, say, table, visible
+from concorde_trio.cli.show import Cell, at, document, name_cell, note, say, table, visible
 from concorde_trio.cli.sources import open_source
 from concorde_trio.cli.words import tell_if_unserved, why_in_words
 
@@ -28,8 +28,8 @@ def why(run_id: str, store: str | None, direct: bool, as_json: bool) -> None:
 
     \b
     Examples:
-      concorde-trio why 3f1c0a9b7d5e4c2a8f60-0
-      concorde-trio why 3f1c0a9b7d5e4c2a8f60-0 --json
+      concorde-trio why 3f1c0a9b7d5e4c2a8f60-1
+      concorde-trio why 3f1c0a9b7d5e4c2a8f60-1 --json
     """
     path = database_path(store)
     run = open_source(path, direct=direct).run(run_id)
@@ -69,9 +69,9 @@ def _row(lock: Document) -> tuple[Cell | str, ...]:
     holders = lock["holders"]
     more = [f"and {lock['more_waiting']} more"] if lock["more_waiting"] else []
     return (
-        lock["space"],
-        lock["name"],
+        Cell(lock["space"], fixed=True),
+        name_cell(lock["name"]),
         Cell(", ".join(f"{run['run_id']} ({run['state']})" for run in holders) or "-", "bold", whole=True),
-        at(holders[0]["since"]) if holders else "-",
+        Cell(at(holders[0]["since"]) if holders else "-", whole=True),
         Cell(", ".join([run["run_id"] for run in lock["waiting"]] + more) or "-", whole=True),
     )

@@ -34,21 +34,35 @@ class PipeClosed(Exception):
 
 @attrs.frozen
 class Cell:
-    """A piece of a table: text as it came, and a Rich style. ``whole`` text is broken over lines, never cut."""
+    """A piece of a table: text as it came, and a Rich style.
+
+    ``whole`` text may be broken over lines and is never cut; ``fixed`` text is neither broken nor cut.
+    """
 
     text: str
     style: str = ""
     whole: bool = False
+    fixed: bool = False
 
 
 def state_cell(state: str) -> Cell:
     """A state in its colour."""
-    return Cell(state, STYLES.get(state, ""), whole=True)
+    return Cell(state, STYLES.get(state, ""), fixed=True)
 
 
 def id_cell(text: str) -> Cell:
     """An id: somebody will copy it, so none of it is left out."""
-    return Cell(text, "bold", whole=True)
+    return Cell(text, "bold", fixed=True)
+
+
+def time_cell(text: str) -> Cell:
+    """A time or a duration in words: half of one is a wrong one."""
+    return Cell(text, fixed=True)
+
+
+def name_cell(text: str) -> Cell:
+    """A name of up to 200 characters: broken over lines when there is no room, since it is what others are named by."""
+    return Cell(text, whole=True)
 
 
 def visible(text: str) -> str:
@@ -101,28 +115,15 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell | str]]) -> None:
     """A table: in colours and fitted to the width on a terminal, else aligned text."""
     cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
     if on_terminal():
-        _rich_table(columns, cells)
+        from concorde_trio.cli.rich_table import print_table
+
+        print_table(columns, cells)
         return
     texts = [list(columns), *([visible(cell.text) for cell in row] for row in cells)]
     widths = [max(_width(row[index]) for row in texts) for index in range(len(columns))]
     for row in texts:
         line = "  ".join(text + " " * (width - _width(text)) for text, width in zip(row, widths, strict=True))
         say(line.rstrip())
-
-
-def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for index, column in enumerate(columns):
-        whole = any(row[index].whole for row in rows)
-        shown.add_column(Text(column), overflow="fold" if whole else "ellipsis", no_wrap=not whole)
-    for row in rows:
-        shown.add_row(*(Text(visible(cell.text), style=cell.style) for cell in row))
-    Console(markup=False, highlight=False, emoji=False).print(shown)
 
 
 def fields(pairs: Iterable[tuple[str, Cell | str | None]]) -> None:

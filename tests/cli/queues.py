@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import trio
 
 from concorde_trio._sansio.changes import (
@@ -23,6 +24,7 @@ TAG = "tag-of-ann-0123456789"
 HOSTILE = "\x1b[31m[red]\u202eend\x9b0m\r\nsecond line"
 """Text that would act on a terminal, if it were let."""
 BEGAN = 1_700_000_000.0
+FAILED, WAITING = "f0e1d2c3b4a5968778ab", "0123456789abcdef0123"
 
 
 def run(signal: int, index: int, position: int, session: str, *resources: str, **fields: object) -> Run:
@@ -85,6 +87,27 @@ def write_line(path: Path, length: int) -> None:
     new = [NewSignal(id="signal-1", kind="k", payload="null", emitted_at=BEGAN)]
     runs = tuple(run(1, index, index + 1, "ann") for index in range(length))
     changes = [ClaimSignal("signal-1", BEGAN), QueueRuns("signal-1", runs), StartRun("signal-1-0", BEGAN)]
+    trio.run(_write, path, new, changes)
+
+
+def write_failed(path: Path, error: str, began: float) -> None:
+    """Signals with ids as real ones: FAILED, whose one run in session ann failed, and WAITING, the second run of which waits."""
+    new = [NewSignal(id=name, kind="message.received", payload="null", emitted_at=began) for name in (FAILED, WAITING)]
+    failed = attrs.evolve(run(1, 1, 1, "ann"), queued_at=began, id=f"{FAILED}-1", signal_id=FAILED)
+    waiting = [
+        attrs.evolve(run(2, index, 1 + index, "cleo"), queued_at=began, id=f"{WAITING}-{index}", signal_id=WAITING)
+        for index in (1, 2)
+    ]
+    changes: list[Change] = [
+        ClaimSignal(FAILED, began),
+        QueueRuns(FAILED, (failed,)),
+        StartRun(failed.id, began + 3),
+        EndRun(failed.id, RunState.FAILED, began + 11, error=error),
+        SettleSignal(FAILED, SignalState.FAILED, began + 12, error=error),
+        ClaimSignal(WAITING, began),
+        QueueRuns(WAITING, tuple(waiting)),
+        StartRun(waiting[0].id, began + 4),
+    ]
     trio.run(_write, path, new, changes)
 
 

@@ -12,7 +12,7 @@ import trio
 
 from concorde_trio.records import RequestKind
 from concorde_trio.stores.sqlite import SqliteStore
-from tests.cli.queues import TAG, write_line
+from tests.cli.queues import TAG, write_failed, write_line
 from tests.cli.running import Command
 
 EVERY_LOOK = (
@@ -104,6 +104,14 @@ def test_runs_are_listed_with_whom_a_waiting_one_waits_for(command: Command, hou
     assert 'signal-3-0 on session "ann" and 1 more' in lines["signal-4-0"]
     assert 'signal-3-0 on resource "budget"' in lines["signal-3-1"]
     assert 'signal-5-0 on session "bob"' in lines["signal-6-0"]
+
+
+def test_how_long_a_run_has_waited_or_run_so_far_is_shown_with_a_plus(command: Command, here: Path) -> None:
+    """LCK-7: since when, for a person who looks at it."""
+    write_failed(here / "concorde.db", "it broke", time.time() - 60)
+    lines = [line.split() for line in command("runs").out.splitlines()]
+    assert [line[3:5] for line in lines[2:]] == [["4.00s", lines[2][4]], ["3.00s", "8.00s"]]
+    assert lines[1][3].endswith("s+") and lines[1][4] == "-" and lines[2][4].endswith("s+")
 
 
 def test_runs_are_filtered_by_session_resource_and_state(command: Command, household: Path) -> None:

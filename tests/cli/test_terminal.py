@@ -7,11 +7,12 @@ import pty
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.queues import TAG
+from tests.cli.queues import FAILED, TAG, WAITING, write_failed
 from tests.cli.running import Command, script
 
 pytestmark = pytest.mark.slow
@@ -19,8 +20,8 @@ pytestmark = pytest.mark.slow
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def _on_terminal(*arguments: str, answer: bytes = b"", **env: str) -> tuple[int, str]:
-    """The status and output of the program on a terminal of 100 columns."""
+def _on_terminal(*arguments: str, answer: bytes = b"", columns: str = "100", **env: str) -> tuple[int, str]:
+    """The status and output of the program on a terminal of so many columns."""
     ours, theirs = pty.openpty()
     environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
     process = subprocess.Popen(
@@ -28,7 +29,7 @@ def _on_terminal(*arguments: str, answer: bytes = b"", **env: str) -> tuple[int,
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env={**environment, "TERM": "xterm-256color", "COLUMNS": "100", "LANG": "C.UTF-8", **env},
+        env={**environment, "TERM": "xterm-256color", "COLUMNS": columns, "LANG": "C.UTF-8", **env},
         start_new_session=True,
     )
     os.close(theirs)
@@ -71,6 +72,27 @@ def test_a_terminal_gets_a_table_in_colours_with_whole_ids(household: Path) -> N
     assert "kind[red]1" in STYLE.sub("", output)
     for number in range(1, 8):
         assert f"signal-{number}" in output
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+@pytest.mark.parametrize("what", ["runs", "signals"])
+def test_a_long_error_leaves_ids_states_and_times_whole(here: Path, columns: str, what: str) -> None:
+    """RUN-7: an error may be long, and the rows beside it are still for reading and copying."""
+    began = time.time() - 60
+    write_failed(here / "concorde.db", "something went wrong, as it does " * 60, began)
+    status, output = _on_terminal(what, columns=columns)
+    lines = STYLE.sub("", output).partition("no worker serves")[0].splitlines()
+    assert status == 0 and max(map(len, lines)) <= int(columns)
+    rows = {line.split()[0]: line.split()[1:] for line in lines if line.strip()}
+    if what == "signals":
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(began)).split()
+        assert rows[FAILED][1:5] == ["failed", *when, "12.0s"] and rows[FAILED][5].startswith("someth")
+        assert rows[WAITING][1:] == ["processing", *when, "-"]
+        return
+    assert rows[f"{FAILED}-1"][:5] == ["ann", "failed", "3.00s", "8.00s", "something"]
+    assert rows[f"{WAITING}-1"][:3] == ["cleo", "running", "4.00s"] and rows[f"{WAITING}-1"][3].endswith("+")
+    session, state, waited, ran, blocker, *_ = rows[f"{WAITING}-2"]
+    assert (session, state, ran, blocker) == ("cleo", "pending", "-", f"{WAITING}-1") and waited.endswith("+")
 
 
 def test_no_color_is_respected(household: Path) -> None:
