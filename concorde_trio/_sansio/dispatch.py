@@ -35,9 +35,6 @@ BATCH = 64
 More would not make the worker faster, and what ends meanwhile would wait longer for its commit.
 """
 
-UNHURRIED = 16
-"""The same while at least BATCH runs wait already: new ones would only join them, and ends must not wait for that."""
-
 
 class Dispatcher:
     """The pure half of a worker.
@@ -95,6 +92,10 @@ class Dispatcher:
     def handle_budget(self) -> int | None:
         """How many runs the signals being handled may make before the claim of the next must be decided anew."""
         return None if self.claim_ahead is None else self.claim_ahead - self.waiting
+
+    def is_here(self, signal_id: str) -> bool:
+        """Whether this signal is claimed, or being handled and perhaps claimed by that."""
+        return signal_id in self.live or signal_id in self._handling
 
     def is_doomed(self, signal_id: str) -> bool:
         """Whether an operator cancelled this signal while it was waiting for its handle, or in it."""
@@ -372,8 +373,7 @@ class Dispatcher:
             if not kind.repeatable:
                 self._claimed(step, record)
             else:
-                most = BATCH if self.waiting < BATCH else UNHURRIED
-                while self._pending and len(batch) < most:
+                while self._pending and len(batch) < BATCH:
                     following = self.kinds.get(self._pending[0].kind)
                     if following is None or not following.repeatable:
                         break
