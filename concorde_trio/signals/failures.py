@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import traceback
 
 import trio
@@ -61,11 +62,14 @@ def not_cancelled(error: BaseException) -> BaseException | None:
 def travels(error: BaseException) -> bool:
     """Whether ``error`` is about more than the call it came from: Ctrl-C, an exit, a cancellation, anywhere in it (RUN-3).
 
-    Everything else fails that call alone, also what is no ``Exception``, like the cancellation of another library.
+    Everything else fails that call alone, also what is no ``Exception``: the cancellation of another library, or one of
+    Trio's that somebody kept and raised again where nothing is cancelled, which nobody above would take for its own.
     """
-    return any(
-        isinstance(leaf, KeyboardInterrupt | SystemExit | GeneratorExit | trio.Cancelled) for leaf in _leaves(error)
-    )
+    leaves = _leaves(error)
+    if any(isinstance(leaf, KeyboardInterrupt | SystemExit) for leaf in leaves):
+        return True
+    cancelled = trio.current_effective_deadline() == -math.inf
+    return cancelled and any(isinstance(leaf, trio.Cancelled) for leaf in leaves)
 
 
 def traceback_of(error: BaseException) -> str:

@@ -7,8 +7,8 @@ because it is rows; what only this process knows (live tags, the lock table) is 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
 import attrs
@@ -117,28 +117,41 @@ class SignalWorker:
                 "wait_settled inside a transaction waits for what the transaction keeps from happening; "
                 "leave the `async with` block first"
             )
-        settled = trio.Event()
-        self._waiters.setdefault(signal_id, []).append(settled)
-        try:
-            while True:
+        while True:
+            with self._waiting_for(signal_id) as changed:
                 record = await self._signal(signal_id)
                 if record.state in SETTLED:
                     return record
-                if not self._over:
-                    await settled.wait()
+                if not self._over and not self._left_pending(record):
+                    await changed.wait()
                     if not self.stopped.is_set():
                         continue
                     # Where a failed worker cancels this task, that is what it is told, and no second error.
                     await trio.lowlevel.checkpoint()
                 raise WrongState(
-                    f"the worker stopped while signal {signal_id} was {record.state}; the next one takes it up"
+                    f"the worker {'is stopping' if self._left_pending(record) else 'stopped'} while signal {signal_id} "
+                    f"was {record.state}; the next one takes it up"
                 )
+
+    @contextmanager
+    def _waiting_for(self, signal_id: str) -> Iterator[trio.Event]:
+        """An event that is set when something becomes of this signal, or of the worker."""
+        changed = trio.Event()
+        self._waiters.setdefault(signal_id, []).append(changed)
+        try:
+            yield changed
         finally:
             waiters = self._waiters[signal_id]
-            waiters.remove(settled)
+            waiters.remove(changed)
             if not waiters:
                 del self._waiters[signal_id]
             self._waiter_left.set()
+
+    def _left_pending(self, record: SignalRecord) -> bool:
+        """Whether a stop leaves this signal to the next worker: a run that waited for it would wait for ever (STP-1)."""
+        if self._core is None or self._core.stop_mode is None or record.state is not SignalState.PENDING:
+            return False
+        return not self._core.is_here(record.id)
 
     async def retry(self, signal_id: str) -> str:
         """Emit a settled signal's kind and payload again, at the tail, linked to it; the new id (PST-5)."""
@@ -383,6 +396,7 @@ class SignalWorker:
                 waiter.set()
         elif isinstance(event, events.WorkerStopping):
             self.status = "stopping"
+            self._wake_waiters()
 
 
 @asynccontextmanager
