@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,14 +44,28 @@ def why_in_words(run: Document) -> Iterator[str]:
         yield f"{name} waits for no other run: it may start as soon as a worker has a place for it."
     else:
         yield f"{name} waits since {_since(waits['run']['since'])}:"
-        for edge in waits["edges"]:
-            blocker = edge["blocker"]
-            yield (
-                f"  waits for run {blocker['run_id']} of signal {blocker['signal_id']} on {lock_name(edge)} "
-                f"({standing(blocker)}, position {edge['position']})"
-            )
+        yield from _edges_in_words(waits["edges"])
         root = waits["root"]
         yield f"  root: run {root['run_id']} of signal {root['signal_id']} ({standing(root)})"
+
+
+def _edges_in_words(edges: Iterable[Document]) -> Iterator[str]:
+    """One line for each run that is waited for, and each place in line behind it; the locks together."""
+    same: dict[tuple[str, int], list[Document]] = {}
+    for edge in edges:
+        same.setdefault((edge["blocker"]["run_id"], edge["position"]), []).append(edge)
+    for (blocker_id, position), missed in same.items():
+        blocker = missed[0]["blocker"]
+        yield (
+            f"  waits for run {blocker_id} of signal {blocker['signal_id']} on {' and '.join(map(lock_name, missed))} "
+            f"({standing(blocker)}); this run is {_ordinal(position)} in line"
+        )
+
+
+def _ordinal(number: int) -> str:
+    """1st, 2nd, 3rd, 4th, 11th, 21st."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
+    return f"{number}{ending}"
 
 
 def standing(view: Document) -> str:
@@ -59,7 +73,8 @@ def standing(view: Document) -> str:
     since = _since(view["since"])
     match view["state"]:
         case "held":
-            what = "its signal's post phase" if view["posting"] else "the other runs of its signal"
+            others = view.get("unended", 0) and not view["posting"]
+            what = "the other runs of its signal" if others else "its signal's post phase"
             return f"ended, and held for {what} since {since}"
         case "ready":
             return f"ready since {since}"

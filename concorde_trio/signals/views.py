@@ -21,6 +21,7 @@ class RunView:
     """A run in the lock table. ``state``: waiting, ready (waits for a place, LCK-3), running, or held (LCK-4).
 
     ``since``: wall-clock seconds at which that state began. ``posting``: its signal's post phase is in flight.
+    ``unended``: how many runs of its signal have not ended.
     """
 
     run_id: str
@@ -30,6 +31,7 @@ class RunView:
     state: str
     since: float
     posting: bool = False
+    unended: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """As a JSON object with these names."""
@@ -147,6 +149,7 @@ class LockViews:
             state=state,
             since=run.queued_at if since is None else since,
             posting=live.signal.phase is SignalPhase.POSTING,
+            unended=live.signal.open,
         )
 
     def _find(self, run_id: str) -> LiveRun:

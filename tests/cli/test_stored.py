@@ -142,9 +142,9 @@ def test_why_names_each_lock_the_nearest_run_before_and_the_root(command: Comman
     lines = done.out.splitlines()
     assert lines[0].startswith("run signal-4-0 of signal signal-4 waits since ")
     assert lines[1].startswith('  waits for run signal-3-0 of signal signal-3 on session "ann" (running since ')
-    assert lines[1].endswith(", position 1)")
+    assert lines[1].endswith("); this run is 1st in line")
     assert lines[2].startswith('  waits for run signal-3-1 of signal signal-3 on resource "budget" (waiting since ')
-    assert lines[2].endswith(", position 2)")
+    assert lines[2].endswith("); this run is 2nd in line")
     assert lines[3].startswith("  root: run signal-3-0 of signal signal-3 (running since ")
     assert len(lines) == 4
     assert "no worker" in done.err
