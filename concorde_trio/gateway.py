@@ -125,7 +125,10 @@ class Gateway:
             raise UsageError("a gateway can be run once; make a new one")
         self._running = True
         try:
-            async with self.store.open(), self.store.own(wait=self.worker.options.wait_for_queue):
+            async with (
+                self.store.open(),
+                self.store.own(wait=self.worker.options.wait_for_queue, waiting=logger.warning),
+            ):
                 await self._serve(task_status)
         except BaseExceptionGroup as group:
             single = alone(group)

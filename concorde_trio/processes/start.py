@@ -18,6 +18,7 @@ import trio
 
 from concorde_trio.errors import ProgramError, ProgramNotStarted, UsageError
 from concorde_trio.processes import guard
+from concorde_trio.processes.fork_safety import close_lock, keep_from_forks
 
 GUARD = Path(guard.__file__)
 
@@ -70,7 +71,7 @@ async def hold_programs_lock(path: Path) -> int:
     The guard inherits the very lock, so there is no instant between its birth and its holding it. Waits while
     another process has it exclusively; that one looks whether all programs are dead.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = keep_from_forks(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     try:
         pause = 0.001
         while True:
@@ -81,7 +82,7 @@ async def hold_programs_lock(path: Path) -> int:
                 await trio.sleep(pause)
                 pause = min(pause * 2, 0.1)
     except BaseException:
-        os.close(descriptor)
+        close_lock(descriptor)
         raise
 
 
@@ -93,7 +94,7 @@ async def start_guard(programs_lock: Path | None) -> Guarded:
         try:
             lock = () if programs_lock is None else (await hold_programs_lock(programs_lock),)
             for descriptor in lock:
-                after.callback(os.close, descriptor)
+                after.callback(close_lock, descriptor)
             ours, theirs = socket.socketpair()
             after.callback(theirs.close)
             on_failure.callback(ours.close)

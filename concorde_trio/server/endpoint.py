@@ -4,7 +4,7 @@ The law: the file is true exactly while its writer holds a flock on it. The syst
 dies in any way, so that a file left behind by a killed process is known to be stale, with no guess by process id.
 It is locked before it gets its name, so nobody ever sees it unlocked and true.
 
-Imports the standard library alone: the command line reads it in every command.
+Imports next to nothing: the command line reads it in every command.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import attrs
+
+from concorde_trio.processes.fork_safety import close_lock, keep_from_forks
 
 
 @attrs.frozen(kw_only=True)
@@ -49,7 +51,7 @@ def write_endpoint(database: str | os.PathLike[str], *, url: str, token: str) ->
     endpoint = Endpoint(url=url.rstrip("/"), token=token, pid=os.getpid(), started=time.time())
     path = endpoint_path(database)
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    descriptor = keep_from_forks(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -63,7 +65,7 @@ def write_endpoint(database: str | os.PathLike[str], *, url: str, token: str) ->
         finally:
             _remove_own(path, descriptor)
     finally:
-        os.close(descriptor)
+        close_lock(descriptor)
 
 
 def read_endpoint(database: str | os.PathLike[str]) -> Endpoint | None:

@@ -413,7 +413,11 @@ async def open_worker(
     worker = SignalWorker(store, runtime, handlers, chosen)
     raised: BaseException | None = None
     try:
-        async with store.open(), store.own(wait=chosen.wait_for_queue), trio.open_nursery() as nursery:
+        async with (
+            store.open(),
+            store.own(wait=chosen.wait_for_queue, waiting=logger.warning),
+            trio.open_nursery() as nursery,
+        ):
             await nursery.start(worker.run)
             try:
                 yield worker

@@ -93,7 +93,7 @@ class MemoryStore:
         except trio.WouldBlock:
             sentence = "this queue has a worker already, in this process"
             if not wait:
-                raise QueueTaken(f"{sentence}; stop that one first, or wait for it (wait=True)") from None
+                raise QueueTaken(f"{sentence}; stop it, or wait for it (wait_for_queue=True)") from None
             if waiting is not None:
                 waiting(f"{sentence}; waiting for it to stop")
             await self._owner.acquire()

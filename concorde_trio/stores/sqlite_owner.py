@@ -17,6 +17,7 @@ from datetime import datetime
 import trio
 
 from concorde_trio.errors import QueueTaken
+from concorde_trio.processes.fork_safety import close_lock
 from concorde_trio.stores.sqlite_place import Place
 from concorde_trio.stores.sqlite_turnstile import open_lock_file, try_lock
 
@@ -34,7 +35,7 @@ async def own(place: Place, *, wait: bool, waiting: Callable[[str], None] | None
         while not try_lock(lock):
             sentence = f"the queue {place.database} is served by another worker, {_holder(lock)}"
             if not wait:
-                raise QueueTaken(f"{sentence}; stop that one first, or wait for it (wait=True)")
+                raise QueueTaken(f"{sentence}; stop it, or wait for it (serve --wait, or wait_for_queue=True)")
             if waiting is not None and not told:
                 waiting(f"{sentence}; waiting for it to stop")
                 told = True
@@ -46,7 +47,7 @@ async def own(place: Place, *, wait: bool, waiting: Callable[[str], None] | None
         finally:
             _write_holder(lock, None)
     finally:
-        os.close(lock)
+        close_lock(lock)
 
 
 async def _programs_dead(place: Place, waiting: Callable[[str], None] | None) -> None:
@@ -60,7 +61,7 @@ async def _programs_dead(place: Place, waiting: Callable[[str], None] | None) ->
             await trio.sleep(POLL)
         fcntl.flock(programs, fcntl.LOCK_UN)
     finally:
-        os.close(programs)
+        close_lock(programs)
 
 
 def _write_holder(lock: int, holder: dict[str, object] | None) -> None:
@@ -77,6 +78,7 @@ def _now() -> str:
 def _holder(lock: int) -> str:
     try:
         known = json.loads(os.pread(lock, 4096, 0))
-        return f"process {known['pid']} on {known['host']} since {known['since']}"
+        since = datetime.fromisoformat(known["since"]).astimezone()
+        return f"process {known['pid']} on {known['host']} since {since:%Y-%m-%d %H:%M:%S}"
     except (ValueError, KeyError, TypeError):
         return "which has not said yet who it is"

@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 from concorde_trio.errors import StoreError
+from concorde_trio.processes.fork_safety import close_lock, keep_from_forks
 from concorde_trio.stores.sqlite_place import Place
 
 
@@ -23,7 +24,7 @@ class Turnstile:
         try:
             self._write = open_lock_file(place.write_lock)
         except BaseException:
-            os.close(self._turn)
+            close_lock(self._turn)
             raise
         self._has_turn = self._inside = False
 
@@ -54,18 +55,19 @@ class Turnstile:
     def close(self) -> None:
         """Let both go and close the files."""
         self.leave()
-        os.close(self._turn)
-        os.close(self._write)
+        close_lock(self._turn)
+        close_lock(self._write)
 
 
 def open_lock_file(path: Path) -> int:
-    """A descriptor of a file that is there to be locked; children started by exec do not inherit it."""
+    """A descriptor of a file that is there to be locked, for ``close_lock``; no child inherits it, by exec or by fork."""
     flags = os.O_CREAT | os.O_CLOEXEC
     try:
         try:
-            return os.open(path, flags | os.O_RDWR, 0o644)
+            return keep_from_forks(os.open(path, flags | os.O_RDWR, 0o644))
         except PermissionError:
-            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # Another user's; a lock needs no right to write.
+            # Another user's; a lock needs no right to write.
+            return keep_from_forks(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
     except OSError as error:
         raise StoreError(
             f"the lock file {path} cannot be opened: {error.strerror}; look at its folder's rights"
