@@ -16,21 +16,14 @@ import trio
 from concorde_trio.cli.entry import leaves
 from concorde_trio.cli.loading import load_object, wrong_target
 from concorde_trio.cli.options import Duration, json_option
+from concorde_trio.cli.serve_log import Told
 from concorde_trio.cli.show import say, visible
 from concorde_trio.errors import ConcordeError
-from concorde_trio.events import Event, WorkerStopping
 
 if TYPE_CHECKING:
     from concorde_trio.gateway import Gateway
 
 logger = logging.getLogger("concorde_trio.serve")
-
-STOPPING = {
-    "drain": "stopping: what is claimed reaches its end first; ask again to park what waits",
-    "park": "stopping: only what runs reaches its end, what waits stays stored; ask again to cancel",
-    "cancel": "stopping: what runs is cancelled",
-}
-"""What is said of a stop, by its mode (STP-4)."""
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
@@ -41,6 +34,7 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port; 0 is any free one.")
 @click.option("--drain-for", type=Duration(), help="After so long, a drain becomes a park: 10m.")
 @click.option("--park-for", type=Duration(), help="After so long, a park becomes a cancel: 30s.")
+@click.option("--wait", is_flag=True, help="Wait for another worker of this queue to end.")
 @click.option(
     "--log-level",
     type=click.Choice(LOG_LEVELS, case_sensitive=False),
@@ -55,6 +49,7 @@ def serve(
     port: int | None,
     drain_for: float | None,
     park_for: float | None,
+    wait: bool,
     log_level: str,
     as_json: bool,
 ) -> None:
@@ -72,7 +67,8 @@ def serve(
       concorde-trio serve household:gateway --port 8080 --drain-for 10m --park-for 30s
     """
     gateway = load_gateway(target)
-    _override(gateway, host, port, drain_for, park_for)
+    _override(gateway, host, port)
+    _override_options(gateway, drain_for, park_for, wait)
     logging.basicConfig(
         level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -88,17 +84,10 @@ def serve(
 
 
 async def _run(gateway: Gateway, target: str, as_json: bool) -> None:
-    with gateway.worker.bus.subscribe() as happening:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_tell_of_stops, happening)
-            await _start(nursery, gateway, target, as_json)
-
-
-async def _tell_of_stops(happening: trio.MemoryReceiveChannel[Event]) -> None:
-    """Whoever pressed Ctrl-C hears what it does, and what the next one would."""
-    async for event in happening:
-        if isinstance(event, WorkerStopping):
-            logger.info("%s", STOPPING[event.mode])
+    gateway.worker.bus.call(Told(logger, gateway.worker.locks))
+    async with trio.open_nursery() as nursery:
+        await _start(nursery, gateway, target, as_json)
+    logger.info("stopped")
 
 
 async def _start(nursery: trio.Nursery, gateway: Gateway, target: str, as_json: bool) -> None:
@@ -110,9 +99,7 @@ async def _start(nursery: trio.Nursery, gateway: Gateway, target: str, as_json: 
         say(f"{target} serves at {url} (Ctrl-C to stop)\n{gateway.link}")
 
 
-def _override(
-    gateway: Gateway, host: str | None, port: int | None, drain_for: float | None, park_for: float | None
-) -> None:
+def _override(gateway: Gateway, host: str | None, port: int | None) -> None:
     if host is not None:
         known = gateway.access.hosts
         if known is not None and host.strip("[]").lower() not in {name.strip("[]") for name in known}:
@@ -125,11 +112,15 @@ def _override(
         gateway.host = host
     if port is not None:
         gateway.port = port
+
+
+def _override_options(gateway: Gateway, drain_for: float | None, park_for: float | None, wait: bool) -> None:
     options = gateway.worker.options
     gateway.worker.options = attrs.evolve(
         options,
         drain_for=options.drain_for if drain_for is None else drain_for,
         park_for=options.park_for if park_for is None else park_for,
+        wait_for_queue=options.wait_for_queue or wait,
     )
 
 

@@ -275,7 +275,10 @@ def test_ctrl_c_drains_serve_to_status_0_and_takes_its_file_away(here: Path, com
     _emit(command, ("ann", "hello", [], None), wait=True)
     assert _end(here, serving, signal.SIGINT) == 0
     assert not endpoint_path(here / "concorde.db").exists()
-    assert "Traceback" not in (here / "log.txt").read_text()
+    log = (here / "log.txt").read_text()
+    assert "Traceback" not in log
+    assert " is done after " in log and "(0 running, 0 waiting)" in log
+    assert log.endswith("INFO concorde_trio.serve: stopped\n")
 
 
 def test_a_third_ctrl_c_ends_what_hangs(here: Path, command: Command) -> None:
@@ -299,7 +302,35 @@ def test_a_second_worker_of_a_queue_is_refused_in_one_sentence(program: Command,
     """REC-1: with a message that says who holds it."""
     done = program("serve", "household:gateway", "--log-level", "error")
     assert done.status == 1
-    assert str(serving.process.pid) in done.sentence()
+    assert str(serving.process.pid) in done.sentence() and "serve --wait" in done.sentence()
+
+
+def test_a_second_worker_that_waits_serves_when_the_first_has_stopped(here: Path, serving: Serving) -> None:
+    """REC-1: a second one waits if asked to, and is told for whom."""
+    with (here / "second.txt").open("wb") as log:
+        second = subprocess.Popen(
+            [script(), "serve", "household:gateway", "--wait", "--json"],
+            cwd=here,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        while "waiting for it to stop" not in (here / "second.txt").read_text():
+            assert second.poll() is None
+            time.sleep(0.02)
+        assert f"process {serving.process.pid} on " in (here / "second.txt").read_text()
+        assert _end(here, serving, signal.SIGTERM) == 0
+        assert second.stdout is not None
+        assert json.loads(second.stdout.readline())["pid"] == second.pid
+        second.send_signal(signal.SIGTERM)
+        assert second.wait(timeout=15) == 0
+    finally:
+        second.kill()
+        second.wait()
+        assert second.stdout is not None
+        second.stdout.close()
 
 
 def test_a_port_that_is_taken_is_one_sentence(program: Command, here: Path, serving: Serving) -> None:

@@ -36,11 +36,12 @@ async def test_who_owns_it_is_named(tmp_path: Path) -> None:
     other = SqliteStore(tmp_path / "." / ".." / tmp_path.name / "q.db")
     async with store.open(), other.open():
         async with store.own():
-            with pytest.raises(QueueTaken, match=rf"process {os.getpid()} on \S+ since \d{{4}}-\d\d-\d\dT") as caught:
+            since = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d; stop it"
+            with pytest.raises(QueueTaken, match=rf"process {os.getpid()} on \S+ {since}") as caught:
                 async with other.own():
                     raise AssertionError("two workers own one queue")
             assert str(store.path) in str(caught.value)
-            assert "wait=True" in str(caught.value)
+            assert "serve --wait" in str(caught.value) and "wait_for_queue=True" in str(caught.value)
         async with other.own():
             pass
 
