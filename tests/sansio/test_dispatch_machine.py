@@ -7,10 +7,11 @@ whether the rules hold.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from concorde_trio._sansio.dispatch import Dispatcher
 from concorde_trio._sansio.reports import Cancel, Handled, Inbox, KindInfo, Step, StopMode
@@ -31,12 +32,12 @@ PROMPT = st.builds(
     resources=st.lists(st.sampled_from(["a", "b", "c"]), max_size=2),
     tag=st.sampled_from([None, None, None, *TAGS, "bad"]),
 )
-NOW = st.booleans()
+SELDOM = st.sampled_from([*[False] * 7, True])
 OUTCOMES = [RunOutcome.ok("did"), RunOutcome.failed("broke"), RunOutcome.limited("enough")]
 
 
 class DispatcherMachine(RuleBasedStateMachine):
-    """Rules report; ``step`` lets the dispatcher decide about all that was reported since the last one."""
+    """A world around a dispatcher. What is over since the last round is reported in one inbox."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,58 +76,50 @@ class DispatcherMachine(RuleBasedStateMachine):
 
     # --- what happens ---------------------------------------------------------------------------------------------
 
-    @rule(kinds=st.lists(st.sampled_from([*KINDS, *KINDS, "nobody"]), max_size=3), most=st.integers(0, 4), now=NOW)
-    def emit(self, kinds: list[str], most: int, now: bool) -> None:
-        """And the worker may read the first few."""
-        for kind in kinds:
+    @rule(data=st.data(), read=st.sampled_from([4, 4, 4, 1, 0]))
+    def round(self, data: st.DataObject, read: int) -> None:
+        """Signals are emitted; some of all that could be over is over, and found together."""
+        for kind in data.draw(st.lists(st.sampled_from([*KINDS, *KINDS, "nobody"]), max_size=2)):
             self.rows.emit(kind)
-        new = self.core.offer(self.rows.pending()[:most])
+        new = self.core.offer(self.rows.pending()[:read])
         assert [each.seq for each in new] == sorted(each.seq for each in new)
-        self.perhaps(now)
+        self.handle(data)
+        for run_id in self.some(data, self.running):
+            self.run_over(run_id, data.draw(st.sampled_from(OUTCOMES)))
+        for signal_id in self.some(data, self.posting):
+            self.posting.remove(signal_id)
+            self.inbox.posts.append((signal_id, data.draw(st.sampled_from([None, "no mail"]))))
+        if data.draw(SELDOM):
+            targets = [*self.rows.signals, *self.rows.runs, "nothing"]
+            self.inbox.cancels = [self.request(target) for target in self.some(data, targets)]
+        if data.draw(SELDOM):
+            self.inbox.stop = data.draw(st.sampled_from(list(StopMode)))
+        self.step()
 
-    @precondition(lambda self: self.batch)
-    @rule(prompts=st.one_of(st.lists(PROMPT, max_size=3), st.just("broken")), now=NOW)
-    def handled(self, prompts: Any, now: bool) -> None:
-        """The handling task is done with one; with the last it may say at once that it is free."""
-        record = self.batch.pop(0)
-        failed = prompts == "broken" or self.core.is_doomed(record.id)
-        self.inbox.handled.append(Handled(record, error="it broke") if failed else Handled(record, tuple(prompts)))
-        if not self.batch and now:
-            self.inbox.unhandled, self.busy = [], False
-        self.perhaps(now)
+    def some(self, data: st.DataObject, among: Iterable[str]) -> list[str]:
+        """Some of these, in any order."""
+        there = sorted(among)
+        return data.draw(st.lists(st.sampled_from(there), unique=True)) if there else []
 
-    @precondition(lambda self: self.busy and self.inbox.unhandled is None)
-    @rule()
-    def handling_over(self) -> None:
-        """It leaves the rest of a repeatable batch, for a stop or CLM-2; a strict one it never leaves."""
-        if self.batch and not KINDS[self.batch[0].kind].repeatable:
-            return
-        self.inbox.unhandled, self.batch, self.busy = self.batch, [], False
+    def handle(self, data: st.DataObject) -> None:
+        """The handling task is done with some of its batch, and may be free again."""
+        for _ in range(len(self.batch)):
+            if data.draw(SELDOM):
+                break
+            record = self.batch.pop(0)
+            prompts = data.draw(st.lists(PROMPT, max_size=3))
+            failed = data.draw(SELDOM) or self.core.is_doomed(record.id)
+            self.inbox.handled.append(Handled(record, error="it broke") if failed else Handled(record, tuple(prompts)))
+        # It leaves the rest of a repeatable batch, for a stop or CLM-2; a strict one it never leaves.
+        if self.busy and not (self.batch and not KINDS[self.batch[0].kind].repeatable) and not data.draw(SELDOM):
+            self.inbox.unhandled, self.batch, self.busy = self.batch, [], False
 
-    @precondition(lambda self: self.running)
-    @rule(data=st.data(), outcome=st.sampled_from(OUTCOMES), now=NOW)
-    def run_over(self, data: st.DataObject, outcome: RunOutcome, now: bool) -> None:
-        run_id = data.draw(st.sampled_from(sorted(self.running)))
+    def run_over(self, run_id: str, outcome: RunOutcome) -> None:
         self.running.remove(run_id)
         tag = self.core.runs[run_id].run.tag
         if tag is not None:
             self.core.tags.release(tag, run_id)
         self.inbox.ends.append((run_id, outcome))
-        self.perhaps(now)
-
-    @precondition(lambda self: self.posting)
-    @rule(data=st.data(), error=st.sampled_from([None, "no mail"]), now=NOW)
-    def post_over(self, data: st.DataObject, error: str | None, now: bool) -> None:
-        signal_id = data.draw(st.sampled_from(sorted(self.posting)))
-        self.posting.remove(signal_id)
-        self.inbox.posts.append((signal_id, error))
-        self.perhaps(now)
-
-    @precondition(lambda self: self.rows.signals)
-    @rule(data=st.data())
-    def cancel(self, data: st.DataObject) -> None:
-        target = data.draw(st.sampled_from(sorted([*self.rows.signals, *self.rows.runs, "nothing"])))
-        self.inbox.cancels.append(self.request(target))
 
     def request(self, target: str) -> Cancel:
         row = self.rows.signals.get(target)
@@ -134,15 +127,6 @@ class DispatcherMachine(RuleBasedStateMachine):
         pending = row if row is not None and row.state is SignalState.PENDING and not known else None
         return Cancel(target, 1, pending)
 
-    @rule(mode=st.sampled_from([StopMode.DRAIN, StopMode.DRAIN, StopMode.PARK, StopMode.CANCEL]))
-    def stop(self, mode: StopMode) -> None:
-        self.inbox.stop = max(mode, self.inbox.stop or mode)
-
-    def perhaps(self, now: bool) -> None:
-        if now:
-            self.step()
-
-    @rule()
     def step(self) -> None:
         inbox, self.inbox = self.inbox, Inbox()
         self.now += 1
@@ -151,13 +135,14 @@ class DispatcherMachine(RuleBasedStateMachine):
     @rule(data=st.data(), stop=st.sampled_from([None, None, None, *StopMode]))
     def crash(self, data: st.DataObject, stop: StopMode | None) -> None:
         """Power cut: only the rows are left. The next worker may find cancels, and may have been told to stop."""
-        targets = data.draw(
-            st.lists(st.sampled_from([*sorted(self.rows.signals), *sorted(self.rows.runs), "x"]), max_size=2)
-        )
+        if self.core.stop_mode is None and not data.draw(SELDOM):
+            self.round(data, 4)
+            return
         cut = {each.id for each in self.rows.runs.values() if each.state is RunState.RUNNING}
         posting = {each.id for each in self.rows.signals.values() if each.phase == "posting"}
         strict = [each for each in self.rows.signals.values() if each.phase == "handling"]
         assert len(strict) <= 1, "CLM-6: a crash cuts at most one handle"
+        targets = self.some(data, [*self.rows.signals, *self.rows.runs, "nothing"]) if data.draw(SELDOM) else []
         self.core = Dispatcher({})
         self.boot(Inbox(cancels=[self.request(target) for target in targets], stop=stop))
         assert all(self.rows.runs[each].state is RunState.FAILED for each in cut), "REC-2"
@@ -252,12 +237,9 @@ class DispatcherMachine(RuleBasedStateMachine):
                 self.inbox.unhandled = []
             self.batch, self.busy = [], False
             for run_id in sorted(self.running):
-                tag = self.core.runs[run_id].run.tag
-                if tag is not None:
-                    self.core.tags.release(tag, run_id)
-                self.inbox.ends.append((run_id, OUTCOMES[0]))
+                self.run_over(run_id, OUTCOMES[0])
             self.inbox.posts += [(signal_id, None) for signal_id in sorted(self.posting)]
-            self.running, self.posting = set(), set()
+            self.posting = set()
             if self.core.stop_mode is not None:
                 self.boot(Inbox())
                 continue

@@ -50,6 +50,27 @@ async def test_an_outcome_in_the_instant_of_the_limit_counts(autojump_clock: Clo
     assert set((await stage.states()).values()) == {"done"}
 
 
+async def test_an_outcome_that_answers_the_stop_in_its_own_instant_counts(autojump_clock: Clock) -> None:
+    """RUN-6: a Runtime that has its outcome when it is stopped may give it."""
+    stage = Stage()
+
+    async def catches(prompt: RunPrompt) -> RunOutcome:
+        try:
+            await trio.sleep_forever()
+        except trio.Cancelled:
+            if "R2" in prompt.text:
+                raise
+            return RunOutcome.ok("ready")
+
+    stage.run = catches  # type: ignore[method-assign]
+    async with stage.serve():
+        await stage.emit("free", run("R1", time_limit=5), run("R2", time_limit=5))
+        await stage.all_settled()
+    runs = await stage.runs()
+    assert (runs["R1"].state, runs["R1"].text) == (RunState.DONE, "ready")
+    assert (runs["R2"].state, runs["R2"].error) == (RunState.FAILED, LIMIT)
+
+
 async def test_a_late_outcome_of_a_stopped_run_is_kept_beside_the_limit(autojump_clock: Clock) -> None:
     """RUN-6, RUN-5: text and usage are not lost; the limit decides."""
     stage = Stage()

@@ -135,6 +135,22 @@ async def test_a_stop_in_the_instant_of_everything_else(
     assert kind == "again" or len(handles) == len(set(handles))
 
 
+@pytest.mark.parametrize(("mode", "second"), [("park", "done"), ("cancel", "cancelled")])
+async def test_what_may_start_in_the_instant_of_a_stop_starts(
+    autojump_clock: Clock, scheduler_seed: int, mode: str, second: str
+) -> None:
+    """LCK-5: ends, then starts, then the stop; what was to be claimed in that instant is not."""
+    stage = Stage()
+    async with stage.serve() as worker:
+        await stage.emit("free", run("R1", 3, session="s"), run("R2", 3, session="s"), run("R3", 3, session="s"))
+        await trio.sleep(3)
+        worker.stop(mode)
+        await stage.emit("free", run("R4", 3))
+        await worker.stopped.wait()
+    assert await stage.states() == {"R1": "done", "R2": second, "R3": "pending"}
+    assert stage.when("start", "R2") == [3]
+
+
 async def test_each_later_stop_can_only_be_stricter(autojump_clock: Clock) -> None:
     """STP-4: from many tasks, in any order; all share the one stop."""
     stage, ended = Stage(), []

@@ -34,21 +34,20 @@ async def test_a_tag_is_live_while_its_run_runs_and_at_no_other_time(autojump_cl
 
 
 async def test_a_tag_dies_in_the_instant_in_which_its_runtime_returns(autojump_clock: Clock) -> None:
-    """TAG-1: before the end is stored, a request that comes late is nobody's."""
+    """TAG-1: before the worker has even looked at the end, a request that comes late is nobody's."""
     stage, seen = Stage(), []
-    real = stage.store.apply
 
-    async def apply(changes: object) -> None:
-        assert stage.worker is not None
-        seen.append(stage.worker.attribute([TAG]) is not None)
-        await real(changes)  # type: ignore[arg-type]
+    async def settle() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        if stage.worker is not None and stage.noted("start"):
+            row = (await stage.runs())["R1"]
+            seen.append((stage.noted("end"), row.state, stage.worker.attribute([TAG]) is not None))
 
-    async with stage.serve():
+    async with stage.serve(settle=settle):
         await stage.emit("free", run("R1", 5, tag=TAG))
-        await trio.sleep(1)
-        stage.store.apply = apply  # type: ignore[method-assign]
-        await trio.sleep(9)
-    assert seen == [False]
+        await stage.all_settled()
+    assert (["R1"], RunState.RUNNING, False) in seen
+    assert not [each for each in seen if each[0] and each[2]]
 
 
 @pytest.mark.parametrize(
