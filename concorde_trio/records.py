@@ -20,6 +20,9 @@ JSON: TypeAlias = Any
 
 NAME_LIMIT = 200
 
+TEXT_LIMIT = 20_000_000
+"""Characters of a prompt's text, and of an answer that is kept: far below what any store holds in one row (REC-5)."""
+
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -138,6 +141,11 @@ class NewSignal:
 def _text(prompt: Prompt, attribute: attrs.Attribute[str], value: object) -> None:
     if not isinstance(value, str):
         raise InvalidPrompt(f"the text of a Prompt must be a string, not {type(value).__name__}: {value!r:.80}")
+    if len(value) > TEXT_LIMIT:
+        raise InvalidPrompt(
+            f"the text of a Prompt has {len(value):,} characters, at most {TEXT_LIMIT:,} are allowed; "
+            "put what is large into a file and name it"
+        )
     if storable_text(value) != value:
         raise InvalidPrompt("the text of a Prompt must not have NUL or lone surrogates; no store can hold them")
 

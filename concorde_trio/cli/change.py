@@ -7,7 +7,7 @@ import click
 from concorde_trio.cli.options import json_option, queue_options
 from concorde_trio.cli.queue import database_path
 from concorde_trio.cli.show import document, note, say, visible
-from concorde_trio.cli.sources import is_served, open_source, run_or_signal
+from concorde_trio.cli.sources import expecting_signal, is_served, open_source, run_or_signal
 
 
 @click.command()
@@ -56,7 +56,9 @@ def retry(signal_id: str, store: str | None, direct: bool, as_json: bool) -> Non
       concorde-trio retry 3f1c0a9b7d5e4c2a8f60
       concorde-trio retry 3f1c0a9b7d5e4c2a8f60 --json
     """
-    new = open_source(database_path(store), direct=direct).retry(signal_id)
+    source = open_source(database_path(store), direct=direct)
+    with expecting_signal(source, signal_id):
+        new = source.retry(signal_id)
     if as_json:
         document({"id": new, "retry_of": signal_id})
     else:

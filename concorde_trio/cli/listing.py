@@ -27,7 +27,7 @@ from concorde_trio.cli.show import (
     time_cell,
     visible_lines,
 )
-from concorde_trio.cli.sources import open_source
+from concorde_trio.cli.sources import expecting_signal, open_source, run_or_signal
 from concorde_trio.cli.words import tell_if_unserved, waits_in_short, why_in_words
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ def signals(
     path = database_path(store)
     source = open_source(path, direct=direct)
     if signal_id is not None:
-        found = source.signal(signal_id)
+        with expecting_signal(source, signal_id):
+            found = source.signal(signal_id)
         if as_json:
             document(found)
         else:
@@ -93,7 +94,8 @@ def signals(
 
 
 @click.command()
-@click.argument("run_id", metavar="[ID]", required=False)
+@click.argument("target", metavar="[ID]", required=False)
+@click.option("--signal", "signal_id", metavar="ID", help="Only runs of this signal.")
 @click.option("--session", help="Only runs of this session.")
 @click.option("--resource", help="Only runs that need this resource.")
 @click.option("--state", type=click.Choice(RUN_STATES), help="Only runs in this state.")
@@ -101,7 +103,8 @@ def signals(
 @queue_options
 @json_option
 def runs(
-    run_id: str | None,
+    target: str | None,
+    signal_id: str | None,
     session: str | None,
     resource: str | None,
     state: str | None,
@@ -112,27 +115,34 @@ def runs(
 ) -> None:
     """List runs, newest first, or show one.
 
-    A waiting run is shown with the run that it waits for.
+    A waiting run is shown with the run that it waits for. The id of a signal
+    lists its runs.
 
     \b
     Examples:
       concorde-trio runs
       concorde-trio runs --session user_ann --state pending
+      concorde-trio runs --signal 3f1c0a9b7d5e4c2a8f60
       concorde-trio runs 3f1c0a9b7d5e4c2a8f60-1
     """
-    if run_id is not None:
-        _refuse_filters(session=session, resource=resource, state=state)
+    if target is not None:
+        _refuse_filters(signal=signal_id, session=session, resource=resource, state=state)
     path = database_path(store)
     source = open_source(path, direct=direct)
-    if run_id is not None:
-        found = source.run(run_id)
-        if as_json:
-            document(found)
-        else:
-            show_run(found)
-            tell_if_unserved(path, found)
-        return
-    page = source.runs(session=session, resource=resource, state=state, limit=limit)
+    if target is not None:
+        what, found = run_or_signal(source, target)
+        if what == "run":
+            if as_json:
+                document(found)
+            else:
+                show_run(found)
+                tell_if_unserved(path, found)
+            return
+        signal_id = target
+    elif signal_id is not None:
+        with expecting_signal(source, signal_id):
+            source.signal(signal_id)
+    page = source.runs(signal=signal_id, session=session, resource=resource, state=state, limit=limit)
     if as_json:
         document(page)
         return

@@ -1,7 +1,7 @@
 """MODULE:GATEWAY to the object of that name, from the current folder as Python itself would import it.
 
 The law: what is wrong with the name is one sentence; what the user's module raised is the user's traceback, shown
-from their first line on.
+from their first line on; of an error of ours that it led to, their lines alone.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ import importlib
 import os
 import sys
 import traceback
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import click
 
 from concorde_trio.cli.show import visible
+from concorde_trio.errors import UsageError
 
+PACKAGE = Path(__file__).parents[1]
 PARAM = "'MODULE:GATEWAY'"
 
 
@@ -53,6 +56,10 @@ def _import(name: str) -> ModuleType:
         raise click.ClickException(f"module {name} could not be imported: {error}") from None
     except (KeyboardInterrupt, GeneratorExit):
         raise
+    except UsageError as error:
+        # A rule of ours that they broke: the message says what to write, and where is theirs alone.
+        _show_theirs_alone(error)
+        raise click.ClickException(f"module {name} could not be imported: {error}") from None
     except BaseException as error:  # noqa: BLE001 - a module may raise anything, SystemExit too
         _show_theirs(error)
         what = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
@@ -65,6 +72,18 @@ def _show_theirs(error: BaseException) -> None:
     while frame is not None and _not_theirs(frame.tb_frame.f_code.co_filename):
         frame = frame.tb_next
     traceback.print_exception(type(error), error, frame)
+
+
+def _show_theirs_alone(error: BaseException) -> None:
+    """The lines of theirs that led to ``error`` on stderr, without what we did then and what it says."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_ours(frame.filename)]
+    if frames:
+        print("Traceback (most recent call last):", file=sys.stderr)
+        print("".join(traceback.format_list(frames)), end="", file=sys.stderr)
+
+
+def _is_ours(filename: str) -> bool:
+    return _not_theirs(filename) or Path(filename).is_relative_to(PACKAGE)
 
 
 def _not_theirs(filename: str) -> bool:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from concorde_trio.cli.options import json_option, queue_options
+from concorde_trio.cli.options import LIMIT, json_option, queue_options
 from concorde_trio.cli.queue import database_path
 from concorde_trio.cli.show import Cell, at, document, name_cell, note, say, table, visible
-from concorde_trio.cli.sources import open_source
+from concorde_trio.cli.sources import open_source, run_or_signal
 from concorde_trio.cli.words import tell_if_unserved, why_in_words
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("run_id", metavar="RUN")
+@click.argument("target", metavar="ID")
 @queue_options
 @json_option
-def why(run_id: str, store: str | None, direct: bool, as_json: bool) -> None:
-    """Say why a run waits.
+def why(target: str, store: str | None, direct: bool, as_json: bool) -> None:
+    """Say why a run waits, or each waiting run of a signal.
 
     For whom, on which session or resource, since when, at which place in the
     line, and who is at the root of the chain.
@@ -29,17 +29,43 @@ def why(run_id: str, store: str | None, direct: bool, as_json: bool) -> None:
     \b
     Examples:
       concorde-trio why 3f1c0a9b7d5e4c2a8f60-1
+      concorde-trio why 3f1c0a9b7d5e4c2a8f60
       concorde-trio why 3f1c0a9b7d5e4c2a8f60-1 --json
     """
     path = database_path(store)
-    run = open_source(path, direct=direct).run(run_id)
-    if as_json:
-        shown = ("id", "signal_id", "session", "resources", "state", "stopping", "queued_at", "started_at", "ended_at")
-        document({**{name: run[name] for name in shown}, "error": run["error"], "waits_for": run["waits_for"]})
+    source = open_source(path, direct=direct)
+    what, found = run_or_signal(source, target)
+    if what == "run":
+        if as_json:
+            document(_reason(found))
+        else:
+            _say_why([found])
+            tell_if_unserved(path, found)
         return
-    for line in why_in_words(run):
-        say(visible(line))
-    tell_if_unserved(path, run)
+    page = source.runs(signal=target, session=None, resource=None, state="pending", limit=LIMIT)
+    waiting = page["runs"][::-1]
+    if as_json:
+        document({"id": found["id"], "state": found["state"], "runs": [_reason(run) for run in waiting]})
+        return
+    if waiting:
+        _say_why(waiting)
+    else:
+        unclaimed = ", and not claimed yet" if found["state"] == "pending" else ""
+        say(visible(f"signal {found['id']} is {found['state']}{unclaimed}: no run of it waits."))
+    if page["next"] is not None:
+        note(f"the last {len(waiting)} of its waiting runs; there are more")
+    tell_if_unserved(path, found)
+
+
+def _reason(run: Document) -> Document:
+    shown = ("id", "signal_id", "session", "resources", "state", "stopping", "queued_at", "started_at", "ended_at")
+    return {**{name: run[name] for name in shown}, "error": run["error"], "waits_for": run["waits_for"]}
+
+
+def _say_why(runs: list[Document]) -> None:
+    for run in runs:
+        for line in why_in_words(run):
+            say(visible(line))
 
 
 @click.command()

@@ -19,13 +19,13 @@ from concorde_trio.stores.sqlite import SqliteStore
 @click.command()
 @click.option("--older-than", type=Duration(), required=True, help="Settled longer ago than this: 30d, 12h, 45m.")
 @click.option("--dry-run", is_flag=True, help="Say how many would be removed, and remove none.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask. Needed where there is no terminal to ask on.")
 @store_option
 @json_option
 def prune(older_than: float, dry_run: bool, yes: bool, store: str | None, as_json: bool) -> None:
     """Remove settled signals and their runs by age.
 
-    On a terminal it asks first. What is pending or processing is never removed.
+    It asks first, unless --yes is given. What is pending or processing is never removed.
 
     \b
     Examples:
@@ -35,8 +35,11 @@ def prune(older_than: float, dry_run: bool, yes: bool, store: str | None, as_jso
     """
     path = database_path(store)
     before = time.time() - older_than
-    ask = not yes and sys.stdin.isatty() and sys.stdout.isatty()
-    if dry_run or ask:
+    if not yes and not dry_run and not sys.stdin.isatty():
+        raise click.UsageError(
+            "nobody can be asked here, for stdin is no terminal; give --yes to remove, or --dry-run."
+        )
+    if dry_run or not yes:
         signals, runs = trio.run(_count, path, before)
         what = f"{plural(signals, 'signal')} settled before {at(before)}, and {plural(runs, 'run')} of theirs"
         if dry_run:

@@ -7,7 +7,8 @@ made a second time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -38,7 +39,9 @@ class Source(Protocol):
         """A signal with its runs."""
         ...
 
-    def runs(self, *, session: str | None, resource: str | None, state: str | None, limit: int) -> Document:
+    def runs(
+        self, *, signal: str | None, session: str | None, resource: str | None, state: str | None, limit: int
+    ) -> Document:
         """A page of runs, newest first."""
         ...
 
@@ -82,9 +85,11 @@ class Served:
         """GET /signals/{id}."""
         return _object(self._client.get("signals", signal_id))
 
-    def runs(self, *, session: str | None, resource: str | None, state: str | None, limit: int) -> Document:
+    def runs(
+        self, *, signal: str | None, session: str | None, resource: str | None, state: str | None, limit: int
+    ) -> Document:
         """GET /runs."""
-        query = {"session": session, "resource": resource, "state": state, "limit": limit}
+        query = {"signal": signal, "session": session, "resource": resource, "state": state, "limit": limit}
         return _object(self._client.get("runs", query=query))
 
     def run(self, run_id: str) -> Document:
@@ -145,9 +150,13 @@ class Either:
         """A signal with its runs."""
         return self._ask(lambda source: source.signal(signal_id))
 
-    def runs(self, *, session: str | None, resource: str | None, state: str | None, limit: int) -> Document:
+    def runs(
+        self, *, signal: str | None, session: str | None, resource: str | None, state: str | None, limit: int
+    ) -> Document:
         """A page of runs, newest first."""
-        return self._ask(lambda source: source.runs(session=session, resource=resource, state=state, limit=limit))
+        return self._ask(
+            lambda source: source.runs(signal=signal, session=session, resource=resource, state=state, limit=limit)
+        )
 
     def run(self, run_id: str) -> Document:
         """A run."""
@@ -195,6 +204,21 @@ def run_or_signal(source: Source, target: str) -> tuple[str, Document]:
         except UnknownId:
             continue
     raise UnknownId(f"no run and no signal has the id {target}")
+
+
+@contextmanager
+def expecting_signal(source: Source, target: str) -> Iterator[None]:
+    """UnknownId says so, and which signal is meant, where ``target`` is the id of a run."""
+    try:
+        yield
+    except UnknownId:
+        try:
+            run = source.run(target)
+        except UnknownId:
+            pass
+        else:
+            raise UnknownId(f"{target} is a run; its signal is {run['signal_id']}") from None
+        raise
 
 
 def _stored(path: Path) -> Source:

@@ -60,10 +60,16 @@ class Stored:
 
         return self._ask(ask)
 
-    def runs(self, *, session: str | None, resource: str | None, state: str | None, limit: int) -> Document:
+    def runs(
+        self, *, signal: str | None, session: str | None, resource: str | None, state: str | None, limit: int
+    ) -> Document:
         """A page of runs, newest first."""
         where = RunFilter(
-            session=session, resource=resource, state=None if state is None else RunState(state), limit=limit
+            signal_id=signal,
+            session=session,
+            resource=resource,
+            state=None if state is None else RunState(state),
+            limit=limit,
         )
 
         async def ask(store: SqliteStore) -> Document:

@@ -222,7 +222,7 @@ class Guard:
             except OSError as error:
                 if error.errno not in (2, 13, 20):  # ENOENT, EACCES, ENOTDIR: it may be further down the PATH
                     raise _Refused("exec", error.errno, path) from None
-                if os.path.isfile(path):
+                if os.path.exists(path):
                     problem, culprit = error, path
         else:
             raise _Refused("exec", problem.errno, culprit)

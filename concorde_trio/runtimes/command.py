@@ -59,7 +59,7 @@ class CommandRuntime:
     ``output``: "text" (ok is exit status 0 and something printed), JsonLines, or a function ``(records, exit) -> RunOutcome``.
     ``session``: NoSession(), SessionFile(folder) or DerivedSession(namespace, folder). ``stop``: the signals it gets when it
     has to stop, each with seconds of grace; together they should be less than a worker's ``stop_grace``. ``idle_limit``:
-    seconds without a byte of output, ``time_limit``: seconds in all, after which it is stopped and the run has failed
+    seconds without a byte on stdout, ``time_limit``: seconds in all, after which it is stopped and the run has failed
     (a program that hangs does not end by itself). ``max_output``: bytes of the answer to keep.
 
     UsageError for what can never be right. A program that is missing, fails or prints nothing gives a failed outcome
@@ -290,7 +290,7 @@ class _Attempt:
             if trio.current_time() >= end:
                 self.stopped = f"it was still at work after {time_limit:g} s (time_limit)"
             elif trio.current_time() >= program.last_output + (idle_limit or float("inf")):
-                self.stopped = f"it printed nothing for {idle_limit:g} s (idle_limit)"
+                self.stopped = f"it printed nothing on its stdout for {idle_limit:g} s (idle_limit)"
             else:
                 continue
             program.stop()

@@ -5,6 +5,7 @@ It reports what each made and what it left untouched; the driver decides what th
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Protocol
 
@@ -18,6 +19,8 @@ from concorde_trio.signals.failures import describe, travels
 from concorde_trio.signals.handlers import Handlers
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.stopper import Stopper
+
+logger = logging.getLogger("concorde_trio.worker")
 
 BLOCKED = 0.1
 """Seconds after which a plain handler is reported for keeping the event loop from running."""
@@ -135,6 +138,14 @@ class HandlingTask:
                 self._current = None
         except BaseException as error:  # noqa: ASYNC103  A cancellation does travel.
             if travels(error):
+                if not isinstance(error, trio.Cancelled):
+                    logger.error(
+                        "handle of signal %s (%s) raised %s, which stops the worker; if it comes again at each start, "
+                        "cancel the signal",
+                        record.id,
+                        record.kind,
+                        type(error).__name__,
+                    )
                 raise
             # It fails this signal alone (CLM-5).
             self._reports.log_failure(f"handle of signal {record.id}", error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import trio
 
-from concorde_trio.records import RunOutcome, RunState, Usage, storable_text
+from concorde_trio.records import TEXT_LIMIT, RunOutcome, RunState, Usage, storable_text
 from concorde_trio.signals.failures import describe
 from concorde_trio.signals.stopper import Stopper
 
@@ -64,6 +64,14 @@ def _usage_fault(usage: object) -> str | None:
     return None
 
 
+def _kept(text: str) -> str:
+    """An answer as far as it is kept: its beginning and its end."""
+    if len(text) <= TEXT_LIMIT:
+        return text
+    half = TEXT_LIMIT // 2
+    return f"{text[:half]}\n[{len(text) - 2 * half:,} characters left out]\n{text[-half:]}"
+
+
 def _expected(what: str) -> str:
     return storable_text(
         f"its runtime returned {what}; expected a RunOutcome: RunOutcome.ok(), .failed() or .limited()"
@@ -76,5 +84,5 @@ def _storable(returned: object) -> RunOutcome:
     if returned.state is not RunState.DONE:
         error = storable_text(returned.error or "").strip()
         error = error or f"the run is {returned.state}, and its runtime gave no reason"
-    text = None if returned.text is None else storable_text(returned.text)
+    text = None if returned.text is None else storable_text(_kept(returned.text))
     return RunOutcome(state=returned.state, error=error, text=text, usage=returned.usage)

@@ -64,6 +64,7 @@ class SqliteStore:
         self._patience = busy_timeout
         self._max_payload = max_payload
         self._wakes: list[Callable[[], None]] = []
+        self._identity: tuple[int, int] | None = None
         self._token: trio.lowlevel.TrioToken | None = None
         self._writer: ThreadWriter | InlineWriter | None = None
         self._reader: Reader | None = None
@@ -98,6 +99,7 @@ class SqliteStore:
             await self._writer.open()
             reader.open()
             self._queue = await reader.short(queries.queue)
+            self._identity = self._place.identity()
             self._reader, self._token = reader, trio.lowlevel.current_trio_token()
             yield
         finally:
@@ -212,7 +214,14 @@ class SqliteStore:
 
     async def requests(self) -> list[Request]:
         """Every operator's request not yet finished, oldest first."""
-        return await self._opened()[1].short(queries.requests)
+        _, reader = self._opened()
+        # A worker asks this at every wake-up and sweep. In a file that has lost its name nobody would ever look again.
+        if self._place.identity() != self._identity:
+            raise StoreError(
+                f"the database {self._place.database} was removed or replaced while it was open; stop, put it back "
+                "(or let a new one be made), and start again"
+            )
+        return await reader.short(queries.requests)
 
     async def unfinished(self) -> list[Unfinished]:
         """Every processing signal with its runs, in the order of their claim."""

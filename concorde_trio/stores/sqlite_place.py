@@ -60,6 +60,14 @@ class Place:
         if self.database.exists() and not os.access(self.database, os.R_OK | os.W_OK):
             raise StoreError(f"the database {self.database} is not readable and writable by this user")
 
+    def identity(self) -> tuple[int, int] | None:
+        """Which file it is now, None when there is none."""
+        try:
+            found = os.stat(self.database)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
     def _beside(self, ending: str) -> Path:
         return self.database.with_name(f"{self.database.name}.{ending}")
 

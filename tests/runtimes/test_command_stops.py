@@ -50,7 +50,7 @@ async def test_a_silent_program_is_stopped_by_its_idle_limit(census: Census, tmp
     code = records({"type": "x"}) + "while true; do echo noise >&2; sleep 0.05; done"
     outcome = await shell(census, tmp_path, code, output=RULES, idle_limit=0.4, stop=[(15, 0.2)]).run(prompt())
     assert outcome.state is RunState.FAILED
-    assert outcome.error == "the program 'sh' was stopped: it printed nothing for 0.4 s (idle_limit)"
+    assert outcome.error == "the program 'sh' was stopped: it printed nothing on its stdout for 0.4 s (idle_limit)"
 
 
 async def test_a_program_that_keeps_talking_is_not_idle(census: Census, tmp_path: Path) -> None:

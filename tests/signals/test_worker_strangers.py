@@ -112,3 +112,26 @@ class Sleeps:
 
 def one_run(signal: Signal) -> list[Prompt]:
     return [Prompt(session="ann", text="work")]
+
+
+async def test_an_answer_and_a_prompt_of_any_size_fail_nobody_else(
+    autojump_clock: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """REC-5, CLM-5: a text beyond what a store holds would stop the worker for everybody; it is refused, or cut and said so."""
+    monkeypatch.setattr("concorde_trio.records.TEXT_LIMIT", 1_000)
+    monkeypatch.setattr("concorde_trio.signals.outcomes.TEXT_LIMIT", 1_000)
+
+    class Talks:
+        async def run(self, prompt: RunPrompt) -> RunOutcome:
+            return RunOutcome.ok("a" * 2_000 + "z" * 2_000)
+
+    def handle(signal: Signal) -> list[Prompt]:
+        return [Prompt(text="x" * signal.payload)]
+
+    async with open_worker(MemoryStore(), Talks(), {"task": handle}) as worker:
+        large, small = await worker.emit("task", 1_001), await worker.emit("task", 1_000)
+        assert "1,001 characters, at most 1,000" in ((await worker.wait_settled(large)).error or "")
+        assert (await worker.wait_settled(small)).state == "done"
+        run = await worker.store.run(f"{small}-1")
+        assert run is not None
+        assert run.text == "a" * 500 + "\n[3,000 characters left out]\n" + "z" * 500

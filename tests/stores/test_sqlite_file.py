@@ -197,3 +197,17 @@ async def test_a_payload_over_the_stores_bound_is_refused(tmp_path: Path) -> Non
         with pytest.raises(ValueError):
             store.emit_sync([new_signal("c", "é" * 5)])
         assert [signal.id for signal in await store.pending(10)] == ["ok"]
+
+
+async def test_a_database_that_lost_its_name_while_it_was_open_is_told(tmp_path: Path) -> None:
+    """REC-5: what is emitted into a file without a name would be lost; a worker that sweeps stops with a clear error."""
+    path = tmp_path / "q.db"
+    store = SqliteStore(path)
+    async with store.open():
+        await store.requests()
+        path.unlink()
+        with pytest.raises(StoreError, match=r"q\.db was removed or replaced"):
+            await store.requests()
+        SqliteStore(path).emit_sync([new_signal()])
+        with pytest.raises(StoreError, match=r"q\.db was removed or replaced"):
+            await store.requests()
