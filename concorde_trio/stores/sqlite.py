@@ -16,7 +16,7 @@ from pathlib import Path
 import trio
 
 from concorde_trio._sansio.changes import Change
-from concorde_trio.errors import InvalidValue, TransactionOver, UsageError
+from concorde_trio.errors import InvalidValue, StoreError, TransactionOver, UsageError
 from concorde_trio.records import NewSignal, Request, RequestKind, Run, SignalRecord, Unfinished
 from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter, Transaction
 from concorde_trio.stores import sqlite_queries as queries
