@@ -83,7 +83,8 @@ def _show_theirs_alone(error: BaseException) -> None:
 
 
 def _is_ours(filename: str) -> bool:
-    return _not_theirs(filename) or Path(filename).is_relative_to(PACKAGE)
+    generated = filename.startswith("<attrs generated")
+    return generated or _not_theirs(filename) or Path(filename).is_relative_to(PACKAGE)
 
 
 def _not_theirs(filename: str) -> bool:

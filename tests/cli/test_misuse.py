@@ -14,11 +14,11 @@ QUEUE_COMMANDS = {
     "emit": ("emit", "kind"),
     "signals": ("signals",),
     "runs": ("runs",),
-    "why": ("why", "x-0"),
+    "why": ("why", "x-1"),
     "locks": ("locks",),
     "cancel": ("cancel", "x"),
     "retry": ("retry", "x"),
-    "prune": ("prune", "--older-than", "1d"),
+    "prune": ("prune", "--older-than", "1d", "--yes"),
 }
 
 
@@ -68,10 +68,11 @@ def test_the_version_is_one_line(command: Command) -> None:
         (("signals", "--state", "running"), "running"),
         (("runs", "--state", "processing"), "processing"),
         (("signals", "abc", "--kind", "k"), "--kind filters a list"),
-        (("runs", "abc-0", "--session", "s"), "--session filters a list"),
+        (("runs", "abc-1", "--session", "s"), "--session filters a list"),
+        (("runs", "abc", "--signal", "abc"), "--signal filters a list"),
         (("prune",), "--older-than"),
         (("prune", "--older-than", "30"), "such as 30d"),
-        (("why",), "RUN"),
+        (("why",), "ID"),
         (("cancel",), "ID"),
         (("retry",), "SIGNAL"),
         (("serve",), "MODULE:GATEWAY"),
@@ -152,6 +153,19 @@ def test_a_module_that_raises_shows_its_own_traceback_and_one_sentence(command: 
     assert 'broken_household.py", line 3' in done.err
     assert "concorde_trio/cli" not in done.err and "importlib" not in done.err
     assert done.err.splitlines()[-1].startswith("concorde-trio: module broken_household could not be imported: json")
+
+
+def test_a_rule_of_ours_that_a_module_breaks_is_told_once_with_its_own_lines(command: Command, here: Path) -> None:
+    """CLM-3: where and why, without what our own code did."""
+    (here / "doubled_household.py").write_text(
+        "from concorde_trio import Prompt\n\n\ndef ask(name):\n    return Prompt(session=name, text='x')\n\n\nask('')\n"
+    )
+    done = command("serve", "doubled_household:gateway")
+    assert done.status == 1 and done.out == ""
+    lines = done.err.splitlines()
+    assert [line.partition(", ")[2] for line in lines if "File " in line] == ["line 8, in <module>", "line 5, in ask"]
+    assert lines[-1].startswith("concorde-trio: module doubled_household could not be imported: ")
+    assert done.err.count(lines[-1].partition("imported: ")[2]) == 1 and "InvalidName" not in done.err
 
 
 def test_a_module_that_misses_another_names_the_other(command: Command, here: Path) -> None:

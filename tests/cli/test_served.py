@@ -181,6 +181,9 @@ def test_a_worker_and_its_database_give_the_same_documents(command: Command, ser
         ("runs", f"{second}-1"),
         ("why", f"{second}-1"),
         ("why", f"{first}-1"),
+        ("why", second),
+        ("runs", first),
+        ("runs", "--signal", first, "--state", "running"),
         ("locks",),
     ):
         live, stored = command(*arguments, "--json"), command(*arguments, "--direct", "--json")

@@ -125,6 +125,28 @@ def test_runs_are_filtered_by_session_resource_and_state(command: Command, house
     assert ids("--session", "budget") == []
 
 
+def test_the_runs_of_one_signal_are_listed_by_its_id(command: Command, household: Path) -> None:
+    """SRV-2: filters."""
+    for arguments in (("signal-3",), ("--signal", "signal-3")):
+        found = command("runs", *arguments, "--json").json
+        assert [run["id"] for run in found["runs"]] == ["signal-3-1", "signal-3-0"] and found["next"] is None
+    assert [run["id"] for run in command("runs", "signal-3", "--limit", "1", "--json").json["runs"]] == ["signal-3-1"]
+    found = command("runs", "--signal", "signal-3", "--state", "running", "--json").json
+    assert [run["id"] for run in found["runs"]] == ["signal-3-0"]
+    assert command("runs", "signal-7").err.startswith("no runs\n")
+    done = command("runs", "--signal", "nobody")
+    assert "nobody" in done.sentence() and done.status == 1
+
+
+@pytest.mark.parametrize("arguments", [("signals",), ("retry",), ("runs", "--signal")], ids=" ".join)
+def test_a_run_where_a_signal_is_expected_is_told_with_its_signal(
+    command: Command, household: Path, arguments: tuple[str, ...]
+) -> None:
+    """PST-5: a signal is retried, and not a run."""
+    done = command(*arguments, "signal-1-0")
+    assert done.sentence() == "signal-1-0 is a run; its signal is signal-1" and done.status == 1
+
+
 def test_one_run_is_shown_with_its_prompt_answer_usage_and_reason_to_wait(command: Command, household: Path) -> None:
     """RUN-5, LCK-7, TAG-4."""
     done = command("runs", "signal-2-0")
@@ -151,6 +173,27 @@ def test_why_names_each_lock_the_nearest_run_before_and_the_root(command: Comman
     found = command("why", "signal-4-0", "--json").json
     assert [edge["position"] for edge in found["waits_for"]["edges"]] == [1, 2]
     assert found["waits_for"]["root"]["run_id"] == "signal-3-0"
+
+
+def test_why_of_a_signal_tells_of_each_waiting_run_of_it(command: Command, household: Path) -> None:
+    """LCK-7."""
+    done = command("why", "signal-3")
+    assert done.out.splitlines()[0].startswith("run signal-3-1 of signal signal-3 waits since ")
+    assert 'waits for run signal-3-0 of signal signal-3 on resource "budget"' in done.out
+    assert "run signal-3-0 of signal signal-3 is running" not in done.out and "no worker" in done.err
+    found = command("why", "signal-3", "--json").json
+    assert [run["id"] for run in found["runs"]] == ["signal-3-1"]
+    assert found["runs"][0] == command("why", "signal-3-1", "--json").json
+    assert command("why", "signal-2").out == "signal signal-2 is done: no run of it waits.\n"
+    assert command("why", "signal-7").out == "signal signal-7 is pending, and not claimed yet: no run of it waits.\n"
+
+
+def test_why_of_a_signal_tells_of_its_runs_in_their_order(command: Command, here: Path) -> None:
+    """LCK-7: what is told is bounded."""
+    write_line(here / "concorde.db", 203)
+    found = command("why", "signal-1", "--json").json
+    assert [run["id"] for run in found["runs"]] == [f"signal-1-{index}" for index in range(3, 203)]
+    assert "the last 200 of its waiting runs" in command("why", "signal-1").err
 
 
 def test_why_says_that_a_held_run_waits_for_its_post_phase(command: Command, household: Path) -> None:
@@ -335,18 +378,25 @@ def test_prune_removes_by_age_and_says_how_much(command: Command, household: Pat
     done = command("prune", "--older-than", "1d", "--dry-run", "--json")
     assert done.json == {"signals": 2, "runs": 2, "before": done.json["before"], "dry_run": True}
     assert len(command("signals", "--json").json["signals"]) == 7
-    done = command("prune", "--older-than", "1d")
+    done = command("prune", "--older-than", "1d", "--yes")
     assert done.out.startswith("removed 2 signals settled before ") and done.out.endswith(", and 2 runs of theirs\n")
     assert [signal["state"] for signal in command("signals", "--json").json["signals"]] == ["pending"] + 4 * [
         "processing"
     ]
-    assert command("prune", "--older-than", "1d", "--json").json["signals"] == 0
+    assert command("prune", "--older-than", "1d", "--yes", "--json").json["signals"] == 0
+
+
+def test_prune_without_a_terminal_to_ask_on_must_be_told_yes(command: Command, household: Path) -> None:
+    """STP-5: a script does not lose what its author did not mean."""
+    done = command("prune", "--older-than", "1d", stdin=b"y\n")
+    assert done.status == 2 and "--yes" in done.sentence()
+    assert len(command("signals", "--json").json["signals"]) == 7
 
 
 def test_prune_leaves_what_is_young(command: Command, household: Path) -> None:
     """STP-5: by age."""
     age = time.time() - 1_700_000_000
-    assert command("prune", "--older-than", f"{age / 86400 + 1:.0f}d", "--json").json["signals"] == 0
+    assert command("prune", "--older-than", f"{age / 86400 + 1:.0f}d", "--yes", "--json").json["signals"] == 0
 
 
 def test_a_database_that_another_holds_is_a_failure_that_says_so(
@@ -369,7 +419,7 @@ def test_a_newer_database_is_refused_by_name(command: Command, household: Path) 
     other.execute("update concorde_meta set schema_version = 999")
     other.commit()
     other.close()
-    for arguments in (("signals",), ("emit", "k"), ("prune", "--older-than", "1d")):
+    for arguments in (("signals",), ("emit", "k"), ("prune", "--older-than", "1d", "--yes")):
         done = command(*arguments)
         assert done.status == 1 and "999" in done.sentence()
 
