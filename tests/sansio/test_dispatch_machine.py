@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -252,3 +253,4 @@ class DispatcherMachine(RuleBasedStateMachine):
 
 
 TestDispatcher = DispatcherMachine.TestCase
+TestDispatcher.settings = settings(stateful_step_count=20)

@@ -26,9 +26,7 @@ async def ask_twice(call: Any, target: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["held", "quick"])
-async def test_a_pending_signal_is_failed_and_never_handled(
-    autojump_clock: Clock, scheduler_seed: int, kind: str
-) -> None:
+async def test_a_pending_signal_is_failed_and_never_handled(autojump_clock: Clock, some_seed: int, kind: str) -> None:
     """RUN-6: once, however often it is asked; the signals behind it go on."""
     stage = Stage()
     async with stage.serve(claim_ahead=0, settle=trio.lowlevel.checkpoint) as worker:
@@ -80,7 +78,7 @@ async def test_each_of_a_batch_being_handled_can_be_cancelled(autojump_clock: Cl
 
 
 async def test_a_cancel_that_meets_a_signal_settling_in_that_instant_changes_nothing(
-    autojump_clock: Clock, scheduler_seed: int
+    autojump_clock: Clock, some_seed: int
 ) -> None:
     """RUN-6, REC-5: a signal without runs is claimed, handled and settled in one commit, while the request is read."""
     stage = Stage()
@@ -238,7 +236,7 @@ async def test_a_request_left_while_no_worker_ran_comes_before_any_start(autojum
     assert stage.noted("post") == [first]
 
 
-async def test_a_request_during_a_drain_is_never_lost(autojump_clock: Clock, scheduler_seed: int) -> None:
+async def test_a_request_during_a_drain_is_never_lost(autojump_clock: Clock, some_seed: int) -> None:
     """SIG-6, RUN-6: although nothing but requests is read then, and one comes while another is carried out."""
     stage = Stage()
     async with stage.serve(settle=trio.lowlevel.checkpoint) as worker:
@@ -282,7 +280,7 @@ async def test_a_request_that_comes_while_requests_are_read_is_read_too(autojump
 
 
 async def test_a_run_that_ends_in_the_instant_of_its_cancel_keeps_its_outcome(
-    autojump_clock: Clock, scheduler_seed: int
+    autojump_clock: Clock, some_seed: int
 ) -> None:
     """RUN-6: an outcome returned in the same instant counts."""
     stage = Stage()

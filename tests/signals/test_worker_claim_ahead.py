@@ -92,7 +92,7 @@ async def test_runs_that_wait_for_a_place_count_as_waiting(autojump_clock: Clock
     assert most_waiting_at_a_claim(stage) == 1
 
 
-async def test_batches_and_strict_signals_keep_their_order(autojump_clock: Clock, scheduler_seed: int) -> None:
+async def test_batches_and_strict_signals_keep_their_order(autojump_clock: Clock, some_seed: int) -> None:
     """CLM-1, CLM-6: whichever kinds follow each other, seq order decides; an unknown kind fails in between."""
     stage = Stage()
     kinds = ["quick", "quick", "held", "quick", "nobody", "again", "free", "quick", "again", "held"] * 3

@@ -18,7 +18,7 @@ from tests.signals.stage import Stage, run
 Clock = trio.testing.MockClock
 
 
-async def test_signals_are_handled_one_at_a_time_in_order(autojump_clock: Clock, scheduler_seed: int) -> None:
+async def test_signals_are_handled_one_at_a_time_in_order(autojump_clock: Clock, some_seed: int) -> None:
     """CLM-1: the later beside the runs and posts of the earlier."""
     stage = Stage()
     async with stage.serve():

@@ -173,7 +173,7 @@ class TestWaitSettled:
             assert len(worker._waiters[signal_id]) == 1
 
     async def test_one_that_waits_while_the_worker_drains_gets_its_record(
-        self, autojump_clock: Clock, scheduler_seed: int
+        self, autojump_clock: Clock, some_seed: int
     ) -> None:
         """STP-1: the last signal settles in the worker's last step; the store is read before it closes."""
         stage, told = Stage(), []
@@ -190,7 +190,7 @@ class TestWaitSettled:
         assert [record.state for record in told] == [SignalState.DONE] * 2
 
     async def test_one_that_waits_for_what_was_parked_is_told_that_the_worker_stopped(
-        self, autojump_clock: Clock, scheduler_seed: int
+        self, autojump_clock: Clock, some_seed: int
     ) -> None:
         """STP-2: instead of waiting for ever."""
         stage = Stage()
@@ -279,7 +279,7 @@ class TestSweep:
             assert stage.events == []
 
     async def test_no_signal_is_missed_however_many_come_while_it_is_busy(
-        self, autojump_clock: Clock, scheduler_seed: int
+        self, autojump_clock: Clock, some_seed: int
     ) -> None:
         """SIG-6: a wakeup while the worker is busy is never lost (there is no sweep here)."""
         stage = Stage()

@@ -57,7 +57,7 @@ async def test_an_exception_in_the_block_arrives_as_it_was_raised(autojump_clock
     assert stage.worker is not None and (stage.worker.status, stage.worker.last_error) == ("stopped", None)
 
 
-async def test_a_cancellation_is_a_cancelling_stop(autojump_clock: Clock, scheduler_seed: int) -> None:
+async def test_a_cancellation_is_a_cancelling_stop(autojump_clock: Clock, some_seed: int) -> None:
     """STP-4: written down although the scope is cancelled; nothing swallows it."""
     stage = Stage()
     with trio.move_on_after(1) as scope:
@@ -94,7 +94,7 @@ async def test_a_nursery_in_the_block_changes_none_of_this(autojump_clock: Clock
 
 @pytest.mark.parametrize("nested", [False, True])
 async def test_a_store_that_fails_for_good_stops_the_worker_with_its_error(
-    autojump_clock: Clock, scheduler_seed: int, nested: bool
+    autojump_clock: Clock, some_seed: int, nested: bool
 ) -> None:
     """REC-5, STP-4: the error arrives unwrapped, whatever the block was waiting for; and the worker says so."""
     store = Breaking()

@@ -41,7 +41,7 @@ async def test_a_limit_counts_from_the_start_and_not_from_the_wait(autojump_cloc
     assert (await stage.states())["R2"] == "done"
 
 
-async def test_an_outcome_in_the_instant_of_the_limit_counts(autojump_clock: Clock, scheduler_seed: int) -> None:
+async def test_an_outcome_in_the_instant_of_the_limit_counts(autojump_clock: Clock, some_seed: int) -> None:
     """RUN-6: for one run, and for many that end and are limited together."""
     stage = Stage()
     async with stage.serve():

@@ -20,11 +20,11 @@ KINDS = ["held", "free", "again", "quick"]
 
 @pytest.mark.parametrize("max_running", [None, 3])
 async def test_random_work_keeps_the_rule_at_every_event(
-    autojump_clock: Clock, scheduler_seed: int, max_running: int | None
+    autojump_clock: Clock, some_seed: int, max_running: int | None
 ) -> None:
     """LCK-2, LCK-3, LCK-4 (Q-01): sessions, resources, posts, failures and cancels at random; no overlap, no overtaking,
     nothing that could start left waiting when time goes on."""
-    draw, stage = random.Random(scheduler_seed), Stage()
+    draw, stage = random.Random(some_seed), Stage()
     async with stage.serve(max_running=max_running) as worker:
 
         async def cancel_some() -> None:
@@ -184,7 +184,7 @@ async def test_q16_a_cancelled_waiter_disturbs_neither_holder_nor_those_behind(a
 
 @pytest.mark.parametrize("first", ["end", "cancel"])
 async def test_q17_an_end_and_a_cancel_in_one_instant_let_the_third_start(
-    autojump_clock: Clock, scheduler_seed: int, first: str
+    autojump_clock: Clock, some_seed: int, first: str
 ) -> None:
     """LCK-2, LCK-5 (Q-17): a cancelled waiter lets the next one go, in both orders."""
     stage = Stage()

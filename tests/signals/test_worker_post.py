@@ -18,7 +18,7 @@ from tests.signals.stage import Stage, run
 Clock = trio.testing.MockClock
 
 
-async def test_q30_post_is_called_once_after_the_last_of_many_ends(autojump_clock: Clock, scheduler_seed: int) -> None:
+async def test_q30_post_is_called_once_after_the_last_of_many_ends(autojump_clock: Clock, some_seed: int) -> None:
     """PST-1 (Q-30): 50 runs that end in the same instant."""
     stage = Stage()
     async with stage.serve(settle=trio.lowlevel.checkpoint):

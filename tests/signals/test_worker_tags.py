@@ -80,7 +80,7 @@ async def test_a_tag_that_is_live_elsewhere_fails_the_later_run(autojump_clock: 
 
 
 async def test_two_runs_of_one_tag_in_one_instant_first_come_first_served(
-    autojump_clock: Clock, scheduler_seed: int
+    autojump_clock: Clock, some_seed: int
 ) -> None:
     """TAG-2, LCK-5: in emission order; and a tag can be used again once its run has ended."""
     stage = Stage()
