@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from concorde_trio.cli.options import decode, json_option, parse_json, read_json
-from concorde_trio.cli.show import document, visible
+from concorde_trio.cli.show import document, first_line, visible
 from concorde_trio.errors import InvalidScenario
 
 
@@ -38,7 +38,7 @@ def simulate(file: str, svg: Path | None, as_json: bool) -> None:
     result = simulation.simulate(parsed)
     if svg is not None:
         rows = simulation.rows_from_result(parsed, result)
-        _write(svg, simulation.timeline_svg(rows, title=_title(file), start=0.0))
+        _write(svg, simulation.timeline_svg(rows, title=_title(file, scenario), start=0.0))
     document(result)
 
 
@@ -63,7 +63,10 @@ def _write(file: Path, drawing: str) -> None:
         raise click.ClickException(f"cannot write {visible(str(file))}: {getattr(error, 'strerror', error)}") from None
 
 
-def _title(file: str) -> str:
+def _title(file: str, scenario: dict[str, Any]) -> str:
+    about = scenario.get("about")
+    if isinstance(about, str) and first_line(about):
+        return visible(first_line(about))
     return "Scenario" if file == "-" else visible(Path(file).stem)
 
 

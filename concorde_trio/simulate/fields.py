@@ -1,11 +1,12 @@
 """One object of a scenario file, read field by field: what is wrong is refused with the place where it stands.
 
-The law of this module: nothing is guessed and nothing is skipped. A field is read by exactly one method, and
-``done`` refuses what no method has asked for.
+The law of this module: nothing is guessed and nothing is skipped. A field is read by exactly one method, and what no
+method would ask for is refused before any of them does.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -72,7 +73,8 @@ def show(value: object) -> str:
 class Fields:
     """The fields of one object at ``place`` (``""``: the scenario itself)."""
 
-    def __init__(self, value: object, place: str, what: str) -> None:
+    def __init__(self, value: object, place: str, what: str, known: Iterable[str]) -> None:
+        """``known``: all that it may have, so that a slip of the pen is told before what is missing because of it."""
         if not isinstance(value, Mapping):
             refuse(place, f"an object ({what})", value)
         for key in value:
@@ -83,9 +85,9 @@ class Fields:
             where = self.join(place, twice)
             raise InvalidScenario(f"{where}: the field is written twice; keep one of them", place=where)
         self._left: dict[str, Any] = dict(value)
-        self._known: list[str] = []
         self.place = place
         self.what = what
+        self._refuse_unknown(list(known))
 
     @staticmethod
     def join(place: str, field: str) -> str:
@@ -97,18 +99,14 @@ class Fields:
         """The place of one field of this object."""
         return self.join(self.place, field)
 
-    def ignore(self, *fields: str) -> None:
-        """Fields that may be there and mean nothing here."""
-        for field in fields:
-            self._take(field, None)
-
-    def done(self) -> None:
-        """Refuse, by name, a field that nothing has read."""
-        if self._left:
-            field = next(iter(self._left))
-            known = ", ".join(self._known)
-            where = self.at(field)
-            raise InvalidScenario(f"{where}: {self.what} has no field {field!r:.60}; it has {known}", place=where)
+    def _refuse_unknown(self, known: list[str]) -> None:
+        field = next((field for field in self._left if field not in known), None)
+        if field is None:
+            return
+        near = difflib.get_close_matches(field, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"{self.what} has {', '.join(known)}"
+        where = self.at(field)
+        raise InvalidScenario(f"{where}: unknown field {field!r:.60}; {hint}", place=where)
 
     def text(self, field: str, expected: str) -> str:
         """A string of at least one character; required."""
@@ -175,7 +173,6 @@ class Fields:
         return tuple(read(item, place) for item, place in self._items(field, expected, required=required))
 
     def _take(self, field: str, default: object) -> Any:
-        self._known.append(field)
         return self._left.pop(field, default)
 
     def _items(self, field: str, expected: str, *, required: bool = False) -> Sequence[tuple[object, str]]:

@@ -119,7 +119,7 @@ def read_scenario(path: str | Path) -> SignalScenario:
 def parse_scenario(value: object) -> SignalScenario:
     """The scenario in a JSON value; InvalidScenario, naming the field, if it is none."""
     _refuse_sessions(value)
-    fields = Fields(value, "", "a scenario of signals")
+    fields = Fields(value, "", "a scenario of signals", (*_names(SignalScenario), "about", "expected"))
     scenario = SignalScenario(
         signals=fields.each("signals", "a list of signals", _signal, required=True),
         claim_ahead=fields.count("claim_ahead", default=CLAIM_AHEAD, least=0),
@@ -127,10 +127,12 @@ def parse_scenario(value: object) -> SignalScenario:
         unknown_kinds=frozenset(fields.names("unknown_kinds", "kind")),
         stop=fields.optional("stop", _stop),
     )
-    fields.ignore("about", "expected")
-    fields.done()
     _refuse_twins(scenario)
     return scenario
+
+
+def _names(cls: type[attrs.AttrsInstance]) -> list[str]:
+    return [field.name for field in attrs.fields(cls)]
 
 
 def _refuse_sessions(value: object) -> None:
@@ -145,15 +147,13 @@ def _refuse_sessions(value: object) -> None:
 
 
 def _stop(value: object, place: str) -> ScriptedStop:
-    fields = Fields(value, place, "a stop")
-    stop = ScriptedStop(at=fields.seconds("at"), mode=cast(StopMode, fields.choice("mode", _MODES)))
-    fields.done()
-    return stop
+    fields = Fields(value, place, "a stop", _names(ScriptedStop))
+    return ScriptedStop(at=fields.seconds("at"), mode=cast(StopMode, fields.choice("mode", _MODES)))
 
 
 def _signal(value: object, place: str) -> ScriptedSignal:
-    fields = Fields(value, place, "a signal")
-    signal = ScriptedSignal(
+    fields = Fields(value, place, "a signal", _names(ScriptedSignal))
+    return ScriptedSignal(
         id=fields.text("id", "the id of the signal, a string"),
         kind=fields.name("kind", "kind"),
         at=fields.seconds("at"),
@@ -163,13 +163,11 @@ def _signal(value: object, place: str) -> ScriptedSignal:
         fail_post=fields.flag("fail_post"),
         prompts=fields.each("prompts", "a list of prompts", _prompt, required=False),
     )
-    fields.done()
-    return signal
 
 
 def _prompt(value: object, place: str) -> ScriptedPrompt:
-    fields = Fields(value, place, "a prompt")
-    prompt = ScriptedPrompt(
+    fields = Fields(value, place, "a prompt", _names(ScriptedPrompt))
+    return ScriptedPrompt(
         id=fields.text("id", "the id of the run, a string"),
         session=fields.optional_name("session", "session"),
         resources=fields.names("resources", "resource"),
@@ -178,8 +176,6 @@ def _prompt(value: object, place: str) -> ScriptedPrompt:
         tag=fields.optional("tag", _tag),
         time_limit=fields.optional_seconds("time_limit", above=True),
     )
-    fields.done()
-    return prompt
 
 
 def _tag(value: object, place: str) -> str:

@@ -44,7 +44,19 @@ def test_the_timeline_is_drawn_where_it_was_asked_for(command: Command, here: Pa
     assert done.status == 0 and done.json["runs"]
     root = ElementTree.parse(here / "out.svg").getroot()
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert "philosophers" in (here / "out.svg").read_text(encoding="utf-8")
+    about = json.loads(PHILOSOPHERS.read_text())["about"]
+    title = root.find("{http://www.w3.org/2000/svg}title")
+    assert title is not None and title.text == about.splitlines()[0]
+
+
+@pytest.mark.parametrize("about", [None, 3, " \n", {}])
+def test_a_timeline_of_which_nothing_is_said_is_named_after_its_file(
+    command: Command, here: Path, about: object
+) -> None:
+    """A picture says what it is of."""
+    (here / "case.json").write_text(json.dumps({"signals": [], "about": about}))
+    assert command("simulate", "case.json", "--svg", "out.svg").status == 0
+    assert ">case</title>" in (here / "out.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ REFUSED = [
     ({}, "signals", "a list of signals, got nothing"),
     (scenario(signals={}), "signals", "a list of signals, got an object"),
     (scenario(signals=["s1"]), "signals[0]", 'an object (a signal), got "s1"'),
-    (scenario(signal=[]), "signal", "has no field 'signal'; it has signals, claim_ahead"),
+    (scenario(signal=[]), "signal", "unknown field 'signal'; did you mean 'signals'?"),
     (scenario(claim_ahead=-1), "claim_ahead", "a whole number of at least 0, or null for no bound, got -1"),
     (scenario(claim_ahead=1.5), "claim_ahead", "got 1.5"),
     (scenario(claim_ahead=True), "claim_ahead", "got true"),
@@ -77,7 +77,7 @@ REFUSED = [
     (scenario(stop={"at": 1}), "stop.mode", "one of drain, park, cancel, got nothing"),
     (scenario(stop={"at": 1, "mode": "now"}), "stop.mode", 'one of drain, park, cancel, got "now"'),
     (scenario(stop={"at": 1, "mode": ["drain"]}), "stop.mode", "got a list"),
-    (scenario(stop={"at": 1, "mode": "park", "why": 1}), "stop.why", "a stop has no field 'why'"),
+    (scenario(stop={"at": 1, "mode": "park", "why": 1}), "stop.why", "unknown field 'why'; a stop has at, mode"),
     (scenario(signals=[without(signal(), "id")]), "signals[0].id", "the id of the signal, a string, got nothing"),
     (in_signal(id=7), "signals[0].id", "got 7"),
     (in_signal(id=""), "signals[0].id", 'got ""'),
@@ -85,6 +85,11 @@ REFUSED = [
     (in_signal(kind=3), "signals[0].kind", "must be a string"),
     (in_signal(kind="a\nb"), "signals[0].kind", "control characters"),
     (scenario(signals=[without(signal(), "at")]), "signals[0].at", "seconds of at least 0, got nothing"),
+    (
+        scenario(signals=[{**without(signal(), "at"), "att": 0}]),
+        "signals[0].att",
+        "unknown field 'att'; did you mean 'at'?",
+    ),
     (in_signal(at=-0.5), "signals[0].at", "got -0.5"),
     (in_signal(at=float("nan")), "signals[0].at", "got NaN"),
     (in_signal(at=float("inf")), "signals[0].at", "got Infinity"),
@@ -96,8 +101,8 @@ REFUSED = [
     (in_signal(fail_post="yes"), "signals[0].fail_post", "true or false"),
     (in_signal(prompts=None), "signals[0].prompts", "a list of prompts, got null"),
     (in_signal(prompts=[prompt(), 3]), "signals[0].prompts[1]", "an object (a prompt), got 3"),
-    (in_signal(prompt=[]), "signals[0].prompt", "a signal has no field 'prompt'"),
-    (in_signal(**{"fail handle": True}), 'signals[0]."fail handle"', "no field"),
+    (in_signal(prompt=[]), "signals[0].prompt", "unknown field 'prompt'; did you mean 'prompts'?"),
+    (in_signal(**{"fail handle": True}), 'signals[0]."fail handle"', "did you mean 'fail_handle'?"),
     (in_prompt(duration="x"), "signals[0].prompts[0].duration", 'expected seconds of at least 0, got "x"'),
     (in_signal(prompts=[without(prompt(), "duration")]), "signals[0].prompts[0].duration", "got nothing"),
     (in_signal(prompts=[without(prompt(), "id")]), "signals[0].prompts[0].id", "the id of the run"),
@@ -108,7 +113,11 @@ REFUSED = [
     (in_prompt(outcome="done"), "signals[0].prompts[0].outcome", 'one of ok, fail, limited, got "done"'),
     (in_prompt(tag=5), "signals[0].prompts[0].tag", "a tag, a string, or null, got 5"),
     (in_prompt(time_limit=0), "signals[0].prompts[0].time_limit", "seconds above 0, or null, got 0"),
-    (in_prompt(text="hello"), "signals[0].prompts[0].text", "a prompt has no field 'text'"),
+    (
+        in_prompt(text="hello"),
+        "signals[0].prompts[0].text",
+        "unknown field 'text'; a prompt has id, session, resources",
+    ),
     (scenario(signals=[signal(), signal(prompts=[])]), "signals[1].id", "'s1' is taken by signals[0].id"),
     (
         scenario(signals=[signal(), signal(id="s2")]),
@@ -117,7 +126,7 @@ REFUSED = [
     ),
     ({"inputs": [], "model": []}, "inputs", "a scenario of one session"),
     ({"model": []}, "model", 'scenarios of signals only, which have a list "signals"'),
-    (scenario(inputs=[]), "inputs", "has no field 'inputs'"),
+    (scenario(inputs=[]), "inputs", "unknown field 'inputs'; a scenario of signals has signals, claim_ahead"),
 ]
 
 
