@@ -23,7 +23,7 @@ help: ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 demo: $(VENV)/.for-use ## a household of agents at work, live; ARGS=--keep leaves it serving
-	@$(BIN)/concorde-trio demo $(ARGS)
+	@trap : INT; $(BIN)/concorde-trio demo $(ARGS) || test $$? -eq 130
 
 test: $(VENV)/.for-tests ## check, fast and slow
 	@start=$$(date +%s) && \

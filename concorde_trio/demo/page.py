@@ -10,8 +10,9 @@ from collections.abc import Mapping
 
 import attrs
 
-from concorde_trio.demo.errands import MESSAGES
+from concorde_trio.demo.errands import MESSAGES, Message
 from concorde_trio.demo.household import Household
+from concorde_trio.records import Run
 from concorde_trio.signals.store import RunFilter, SignalFilter
 
 _PAGE = """<!doctype html>
@@ -45,7 +46,13 @@ async def draw_timeline(
     store = household.gateway.store
     signals = await store.signals(SignalFilter(limit=_MOST))
     runs = await store.runs(RunFilter(limit=_MOST))
-    about = {errand.number: message.about for message in MESSAGES for errand in message.errands}
-    named = {run.id: f"{run.context['errand']} {about[run.context['errand']]}" for run in runs if run.context["errand"]}
+    messages = {errand.number: message for message in MESSAGES for errand in message.errands}
+    named = {run.id: _name(run, messages[run.context["errand"]]) for run in runs if run.context["errand"] in messages}
     rows = [attrs.evolve(row, run=named.get(row.run, row.run)) for row in rows_from_records(signals, runs, posts=posts)]
     return timeline_svg(rows, title="A household takes turns", end=end)
+
+
+def _name(run: Run, message: Message) -> str:
+    # A fresh session names nobody, and the table of the demo does.
+    person = f"{message.person}: " if run.session == f"run_{run.id}" else ""
+    return f"{run.context['errand']} {person}{message.about}"

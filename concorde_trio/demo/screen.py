@@ -72,7 +72,10 @@ class Screen:
     def draw(self, board: Board, left: int) -> None:
         """Draw the table once."""
         if self._picture is not None:
-            self._picture.update(Group(_table(board, self._console.width), self._below(board, left)), refresh=True)
+            picture = Group(_table(board, self._console.width), self._below(board, left))
+            if len(self._console.render_lines(picture)) > self._console.height:
+                picture = Group(_table(board, self._console.width, folded=False), self._below(board, left))
+            self._picture.update(picture, refresh=True)
 
     def _below(self, board: Board, left: int) -> Text:
         states = [row.state for row in board.rows]
@@ -84,14 +87,15 @@ class Screen:
         )
 
 
-def _table(board: Board, width: int) -> Table:
+def _table(board: Board, width: int, *, folded: bool = True) -> Table:
+    """The table; ``folded``: what has no room in a line goes on in the next, instead of being cut off."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", expand=True)
     table.add_column("#", justify="right", no_wrap=True, min_width=2)
     table.add_column("from", no_wrap=True, min_width=4)
     table.add_column("message", no_wrap=True, min_width=19)
     if width >= _WIDE:
         table.add_column("needs alone", no_wrap=True, style="dim", min_width=15)
-    table.add_column("now", no_wrap=True, ratio=1)
+    table.add_column("now", no_wrap=not folded, overflow="fold" if folded else "ellipsis", ratio=1)
     table.add_column("took", justify="right", no_wrap=True, min_width=6)
     for row in board.rows:
         needs = ", ".join(name for space, name in row.errand.locks if space == "resource")

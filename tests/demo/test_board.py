@@ -147,6 +147,32 @@ def test_a_table_is_shown_where_it_fits_and_lines_elsewhere(width: int, height: 
     assert shown.isascii() or table
 
 
+@pytest.mark.parametrize("folding", [1, 12])
+def test_a_long_reason_goes_on_in_the_next_line_while_all_of_it_fits(folding: int) -> None:
+    """Demo: 80 columns and 24 lines are enough to read for whom somebody waits; the last errand is always seen."""
+    output = io.StringIO()
+    console = Console(
+        file=output, force_terminal=True, color_system=None, width=80, height=24, _environ={"TERM": "xterm"}
+    )
+    screen = Screen(console, 13)
+    board = (told := Told()).board()
+    with screen.showing():
+        for number, message in enumerate(MESSAGES):
+            board.sent(message, str(number))
+            board.take(queued(str(number)))
+            if len(MESSAGES) - number <= folding:
+                told.wait(
+                    f"{number}-1",
+                    ("session", "ann", "1-1"),
+                    ("resource", "kitchen", "1-1"),
+                    ("resource", "budget", "4-1"),
+                )
+        screen.draw(board, 250)
+    shown = " ".join(output.getvalue().split())
+    assert ("waits for 2 (session, kitchen), 5 (budget)" in shown) == (folding == 1)
+    assert MESSAGES[-1].about in shown and "left in the budget" in shown
+
+
 def test_a_quiet_screen_shows_nothing() -> None:
     """Demo: --json prints one document and nothing beside it."""
     output = io.StringIO()

@@ -118,6 +118,8 @@ def test_the_books_are_right(tmp_path: Path) -> None:
     assert found["most_at_once"] > 1
     assert found["svg"] == str(drawing)
     assert ElementTree.parse(drawing).getroot().tag.endswith("svg")
+    drawn = drawing.read_text(encoding="utf-8")
+    assert "8 bob: ask with no name" in drawn and "1 what is missing?" in drawn
     assert list(temporary.iterdir()) == []
     assert processes(temporary) == []
 
