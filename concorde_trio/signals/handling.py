@@ -102,7 +102,7 @@ class HandlingTask:
                 return [*left, *batch[place:]]
             made += len(handled.prompts)
             self._reports.handled(handled)
-            if time.perf_counter() - sliced > SLICE:
+            if place + 1 < len(batch) and time.perf_counter() - sliced > SLICE:
                 await trio.lowlevel.checkpoint()
                 sliced = time.perf_counter()
         return left
