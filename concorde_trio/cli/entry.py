@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TextIO
 
 import click
@@ -24,6 +25,9 @@ PROGRAM = "concorde-trio"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command (``sys.argv`` unless given) and return its exit status."""
+    # Python has no stream for a descriptor that was closed before it began (``>&-``); what is said goes nowhere then.
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")
     _never_fail_to_encode(sys.stdout)
     _never_fail_to_encode(sys.stderr)
     try:

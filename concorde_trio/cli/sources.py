@@ -79,7 +79,7 @@ class Served:
 
     def signals(self, *, kind: str | None, state: str | None, limit: int) -> Document:
         """GET /signals."""
-        return _object(self._client.get("signals", query={"kind": kind, "state": state, "limit": limit}))
+        return self._newest("signals", {"kind": kind, "state": state}, limit)
 
     def signal(self, signal_id: str) -> Document:
         """GET /signals/{id}."""
@@ -89,8 +89,8 @@ class Served:
         self, *, signal: str | None, session: str | None, resource: str | None, state: str | None, limit: int
     ) -> Document:
         """GET /runs."""
-        query = {"signal": signal, "session": session, "resource": resource, "state": state, "limit": limit}
-        return _object(self._client.get("runs", query=query))
+        query = {"signal": signal, "session": session, "resource": resource, "state": state}
+        return self._newest("runs", query, limit)
 
     def run(self, run_id: str) -> Document:
         """GET /runs/{id}."""
@@ -104,6 +104,16 @@ class Served:
             page = _object(self._client.get("locks", query={"limit": LIMIT, "after": page["next"]}))
             locks += page["locks"]
         return {**page, "locks": locks}
+
+    def _newest(self, name: str, query: dict[str, str | None], limit: int) -> Document:
+        """As many as asked for: a page of large documents ends before its limit, and leads to the next one."""
+        page = _object(self._client.get(name, query={**query, "limit": limit}))
+        found = list(page[name])
+        while page["next"] is not None and len(found) < limit:
+            left = {"limit": limit - len(found), "before": page["next"]}
+            page = _object(self._client.get(name, query={**query, **left}))
+            found += page[name]
+        return {**page, name: found}
 
     def emit(self, kind: str, payload: Any, key: str | None) -> str:
         """POST /signals."""

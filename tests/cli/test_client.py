@@ -174,6 +174,26 @@ def test_every_page_of_the_lock_table_is_asked_for() -> None:
         assert Served(client).locks() == {"locks": ["a", "b", "c", "d"], "next": None}
 
 
+def test_a_page_that_ends_before_its_limit_is_gone_on_from() -> None:
+    """SRV-2: large documents make a short page; a worker and its database must show the same runs."""
+    pages = {None: (["a", "b"], "7"), "7": (["c"], "3"), "3": (["d"], None)}
+    asked_for: list[str] = []
+
+    def answer(request: bytes) -> bytes:
+        asked = parse_qs(urlsplit(request.split()[1].decode()).query)
+        asked_for.append(asked["limit"][0])
+        runs, following = pages[asked.get("before", [None])[0]]
+        return _http(200, {"runs": runs, "next": following})
+
+    with _listening(answer) as (client, _):
+        served = Served(client)
+        everything = served.runs(signal=None, session=None, resource=None, state=None, limit=50)
+        assert everything == {"runs": ["a", "b", "c", "d"], "next": None}
+        some = served.runs(signal=None, session=None, resource=None, state=None, limit=3)
+        assert some == {"runs": ["a", "b", "c"], "next": "3"}
+    assert asked_for == ["50", "48", "47", "3", "1"]
+
+
 class _Fixed(Source):
     """A source that always says the same."""
 
