@@ -26,8 +26,8 @@ PROGRAM = "concorde-trio"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command (``sys.argv`` unless given) and return its exit status."""
     # Python has no stream for a descriptor that was closed before it began (``>&-``); what is said goes nowhere then.
-    sys.stdout = sys.stdout or Path(os.devnull).open("w")
-    sys.stderr = sys.stderr or Path(os.devnull).open("w")
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - as long as the process
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     _never_fail_to_encode(sys.stdout)
     _never_fail_to_encode(sys.stderr)
     try:
