@@ -63,7 +63,7 @@ class SignalWorker:
         self._waiters: dict[str, list[trio.Event]] = {}
         self._waiter_left = trio.Event()
         self._shield = trio.CancelScope(shield=True)
-        self._opening = False
+        self._begun = self._opening = False
         self._over = False
         self._failure: BaseException | None = None
         self._asked: StopMode | None = None
@@ -265,7 +265,9 @@ class SignalWorker:
 
         A cancellation of this task is a cancelling stop (STP-4): runs are cancelled and written down, in stop_grace.
         """
-        self._opening = True
+        if self._begun:
+            raise UsageError("a SignalWorker runs once; make another one to serve the queue again")
+        self._begun = self._opening = True
         self._bound_opening()
         try:
             async with trio.open_nursery() as watch:

@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from concorde_trio.errors import QueueTaken
+from concorde_trio.errors import QueueTaken, UsageError
 from concorde_trio.records import RunPrompt
 from concorde_trio.signals.worker import open_worker
 from concorde_trio.stores.memory import MemoryStore
@@ -76,3 +76,15 @@ async def test_q13b_a_dispatch_that_raises_stops_no_other(autojump_clock: Clock)
         await stage.all_settled()
     states = await stage.states()
     assert states.pop("R3") == "failed" and set(states.values()) == {"done"} and len(states) == 9
+
+
+async def test_a_worker_runs_once(autojump_clock: Clock) -> None:
+    """REC-1: neither twice at a time nor again: its waiters, its events and its stop are those of one life."""
+    stage = Stage()
+    async with stage.serve() as worker:
+        with pytest.raises(UsageError, match="a SignalWorker runs once; make another one"):
+            await worker.run()
+    async with stage.opened() as store, store.own():
+        with pytest.raises(UsageError, match="runs once"):
+            await worker.run()
+    assert worker.status == "stopped" and worker.last_error is None
