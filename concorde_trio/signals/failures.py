@@ -66,7 +66,8 @@ def travels(error: BaseException) -> bool:
     Trio's that somebody kept and raised again where nothing is cancelled, which nobody above would take for its own.
     """
     leaves = _leaves(error)
-    if any(isinstance(leaf, KeyboardInterrupt | SystemExit) for leaf in leaves):
+    # GeneratorExit closes a coroutine of ours that the interpreter is done with; it must not be answered.
+    if any(isinstance(leaf, KeyboardInterrupt | SystemExit | GeneratorExit) for leaf in leaves):
         return True
     cancelled = trio.current_effective_deadline() == -math.inf
     return cancelled and any(isinstance(leaf, trio.Cancelled) for leaf in leaves)
