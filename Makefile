@@ -41,7 +41,7 @@ check: $(VENV)/.for-tests ## ruff, mypy, flake8-async, import-linter
 	echo "== check: passed in $$(($$(date +%s) - start)) s"
 
 fast: $(VENV)/.for-tests ## the tests that need no real processes, sockets or time
-	@start=$$(date +%s) && $(BIN)/python -m pytest -q -m "not slow" $(ARGS) && \
+	@start=$$(date +%s) && $(BIN)/python -m pytest -q -n 2 -m "not slow" $(ARGS) && \
 	echo "== fast: passed in $$(($$(date +%s) - start)) s"
 
 slow: $(VENV)/.for-tests ## the tests with real processes, sockets, signals and kill -9
