@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, IncompleteRead
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -83,6 +83,9 @@ class Client:
             connection.request(method, path, body=data, headers=sent)
             response = connection.getresponse()
             status, text = response.status, response.read(_BOUND)
+            if response.length and len(text) < _BOUND:
+                # A worker that was killed between head and body: reading a given amount does not tell of it.
+                raise IncompleteRead(text, response.length)
         except TimeoutError:
             raise click.ClickException(
                 f"the worker at {self.endpoint.url} (process {self.endpoint.pid}) has not answered for {PATIENCE:.0f} "

@@ -120,6 +120,15 @@ def test_a_worker_that_is_gone_is_replaced_by_its_database() -> None:
     assert source.emit("k", None, None) == "stored"
 
 
+@pytest.mark.parametrize("kept", [0, 5])
+def test_a_worker_that_is_killed_in_its_answer_is_replaced_by_its_database(kept: int) -> None:
+    """REC-1: head and body of an answer are sent apart, and a kill can come between."""
+    whole = _http(200, {"locks": ["a"], "next": None})
+    head, _, body = whole.partition(b"\r\n\r\n")
+    with _listening(lambda request: head + b"\r\n\r\n" + body[:kept]) as (client, _):
+        assert Either(Served(client), lambda: _Fixed()).locks() == {"locks": []}
+
+
 def test_a_look_that_was_cut_off_is_made_again_and_a_change_is_not() -> None:
     """SIG-1, SIG-7: a signal that was perhaps taken is not emitted twice."""
     with _listening(lambda request: None) as (client, heard):

@@ -64,7 +64,7 @@ def checked(answer: Answer | None) -> int | None:
         (b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
         (b"CONNECT localhost:1 HTTP/1.1\r\nHost: localhost:1\r\n\r\n", 400),
         (b"GET http://localhost/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 200),
-        (b"GET http://localhost HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
+        (b"GET http://localhost HTTP/1.1\r\nHost: localhost\r\n\r\n", 200),
         (b"GET http://[::1/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", 200),
         (b"GET /healthz HTTP/1.0\r\n\r\n", 200),
         (b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n", 200),

@@ -177,7 +177,7 @@ async def test_a_wrong_method_is_told_the_right_ones(house: House, method: str, 
     assert problem["headers"]["allow"] == allowed
 
 
-@pytest.mark.parametrize("given", ["nothing", "x" * 300, "%00", "%ff", "..", "a'b", "%F0%9F%98%80", "-1", "0"])
+@pytest.mark.parametrize("given", ["nothing", "x" * 300, "%00", "%ff", "%2e%2e%2e", "a'b", "%F0%9F%98%80", "-1", "0"])
 async def test_an_id_that_nothing_has_is_not_found(house: House, given: str) -> None:
     """SRV-5: malformed or unknown, 404."""
     for what in ("signals", "runs"):
