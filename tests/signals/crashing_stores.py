@@ -24,8 +24,8 @@ class Crash(StoreError):
     """The worker is gone."""
 
 
-class CrashingMemory(MemoryStore):
-    """Crashes its worker at commit ``crash_at`` (0: at none), before or after it is made."""
+class _Crashing:
+    """Crashes its worker at commit ``crash_at`` (0: at none), before or after it is made. Put before a store."""
 
     commits = 0
     crash_at = 0
@@ -35,25 +35,17 @@ class CrashingMemory(MemoryStore):
         self.commits += 1
         if self.commits == self.crash_at and not self.after:
             raise Crash("before this commit")
-        await super().apply(changes)
+        await super().apply(changes)  # type: ignore[misc]
         if self.commits == self.crash_at and self.after:
             raise Crash("after this commit")
 
 
-class CrashingSqlite(SqliteStore):
-    """The same in a file."""
+class CrashingMemory(_Crashing, MemoryStore):
+    """In memory."""
 
-    commits = 0
-    crash_at = 0
-    after = False
 
-    async def apply(self, changes: Sequence[Change]) -> None:
-        self.commits += 1
-        if self.commits == self.crash_at and not self.after:
-            raise Crash("before this commit")
-        await super().apply(changes)
-        if self.commits == self.crash_at and self.after:
-            raise Crash("after this commit")
+class CrashingSqlite(_Crashing, SqliteStore):
+    """In a file."""
 
 
 def crashing(kind: str, folder: Path, name: str = "queue") -> Any:
