@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from concorde_trio.runtimes.command_session import DerivedSession, NoSession, SessionFile
     from concorde_trio.runtimes.command_template import LiteralArgument
     from concorde_trio.runtimes.function import FunctionRuntime
+    from concorde_trio.server.app import server_closing
     from concorde_trio.server.attribution import current_run
     from concorde_trio.signals.emit import emit_sync
     from concorde_trio.signals.handlers import SignalHandler
@@ -60,6 +61,7 @@ _HOMES = {
     "emit_sync": "signals.emit",
     "new_tag": "signals.tags",
     "open_worker": "signals.worker",
+    "server_closing": "server.app",
     "template_handler": "signals.template",
 }
 
@@ -94,6 +96,7 @@ __all__ = [
     "emit_sync",
     "new_tag",
     "open_worker",
+    "server_closing",
     "template_handler",
 ]
 

@@ -14,7 +14,7 @@ import click
 import pytest
 
 from concorde_trio.cli.commands import program
-from tests.docs.pages import ROOT, blocks, links, pages
+from tests.docs.pages import FENCE, ROOT, blocks, links, pages
 
 LANGUAGES = {"python", "sh", "text", "json", "jsonl", "sql", "html", "toml", "yaml", "http"}
 PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages()]
@@ -33,6 +33,8 @@ def test_every_block_says_what_it_is_and_none_is_left_out(page: Path) -> None:
         for block in blocks(page)
         if block.language not in LANGUAGES or block.words
     ]
+    # Code that is only indented would be code that nobody runs.
+    wrong += re.findall(r"\n\n( {4}\S.*)", FENCE.sub("", page.read_text(encoding="utf-8")))
     assert not wrong
 
 
