@@ -113,6 +113,22 @@ class ProgramNotStarted(ProgramError):
     """A program could not be started: it is missing, not executable, or its folder is none. Nothing ran."""
 
 
+class ModelError(ConcordeError):
+    """A model request failed; the message has the provider's words, without any key.
+
+    ``status``: the HTTP status, None if there is none. ``retry_after``: what the provider said of when to come back, as it
+    stood in the header (SES-11), or None. ``connection``: no answer, or one that broke off: trying again can succeed.
+    """
+
+    def __init__(
+        self, message: str, *, status: int | None = None, retry_after: str | None = None, connection: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
+        self.connection = connection
+
+
 # --- ours ---------------------------------------------------------------------------------------------------
 
 

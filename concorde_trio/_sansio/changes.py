@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import attrs
 
+from concorde_trio._sansio.session_changes import EmitSignals, LinkInputs
 from concorde_trio.records import Run, RunState, SignalState, Usage
 
 
@@ -92,5 +93,15 @@ class FinishRequest:
 
 
 Change: TypeAlias = (
-    ClaimSignal | QueueRuns | StartRun | EndRun | InterruptSignal | StartPost | SettleSignal | FinishRequest
+    ClaimSignal
+    | QueueRuns
+    | StartRun
+    | EndRun
+    | InterruptSignal
+    | StartPost
+    | SettleSignal
+    | FinishRequest
+    | EmitSignals
+    | LinkInputs
 )
+"""The last two are a session's, in the commit that ends its run (SES-21)."""

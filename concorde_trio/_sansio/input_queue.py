@@ -7,13 +7,13 @@ was accepted is refused later. When input can run is not known here: the session
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 import attrs
 
 from concorde_trio.errors import InputConflict, InternalError, UsageError, WrongState
+from concorde_trio.messages import Input, InputState
 
 HEADER = "[Multiple inputs received while processing:]"
 """The first line of a message that several inputs became (SES-10)."""
@@ -21,44 +21,6 @@ SEPARATOR = "---"
 """The line between two of them."""
 BOUND = 1000
 """Inputs that may wait, unless set."""
-
-
-def _text(of: Input, attribute: attrs.Attribute[str], value: object) -> None:
-    if not isinstance(value, str):
-        raise UsageError(f"the {attribute.name} of an Input must be a string, not {value!r:.80}")
-
-
-def _id(of: Input, attribute: attrs.Attribute[str], value: object) -> None:
-    if not isinstance(value, str) or not value:
-        raise UsageError(f"the id of an Input must be a string that is not empty, not {value!r:.80}")
-
-
-def _attachments(value: Iterable[Any]) -> tuple[Any, ...]:
-    if isinstance(value, str | bytes):
-        raise UsageError(f"the attachments of an Input must be a list of values, not one: write [{value!r:.80}]")
-    return tuple(value)
-
-
-@attrs.frozen(kw_only=True)
-class Input:
-    """What one sender said at one time. ``at``: wall-clock seconds since the epoch, for people; it orders nothing.
-
-    ``attachments`` are any values, which are kept in order, compared with ``==``, and never looked into.
-    """
-
-    id: str = attrs.field(validator=_id)
-    text: str = attrs.field(validator=_text)
-    at: float
-    sender: str | None = None
-    attachments: tuple[Any, ...] = attrs.field(default=(), converter=_attachments)
-
-
-class InputState(enum.StrEnum):
-    """SES-10a: queued, then delivered or cancelled; one way."""
-
-    QUEUED = "queued"
-    DELIVERED = "delivered"
-    CANCELLED = "cancelled"
 
 
 @attrs.frozen

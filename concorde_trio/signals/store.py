@@ -120,7 +120,7 @@ class SignalStore(Protocol):
         ...
 
     async def apply(self, changes: Sequence[Change]) -> None:
-        """Write all of it in one commit, in order. On an error nothing is written."""
+        """Write all of it in one commit, in order. On an error nothing is written. EmitSignals wakes as ``emit`` does."""
         ...
 
     async def pending(self, limit: int) -> list[SignalRecord]:

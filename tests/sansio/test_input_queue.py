@@ -7,8 +7,9 @@ from typing import Any
 import attrs
 import pytest
 
-from concorde_trio._sansio.input_queue import Delivery, Input, InputQueue, InputState, Ledger, Receipt
+from concorde_trio._sansio.input_queue import Delivery, InputQueue, Ledger, Receipt
 from concorde_trio.errors import InputConflict, UsageError, WrongState
+from concorde_trio.messages import Input, InputState
 
 
 def said(input_id: str, text: str | None = None, **fields: Any) -> Input:

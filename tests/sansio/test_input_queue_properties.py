@@ -6,8 +6,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from concorde_trio._sansio.input_queue import Delivery, Input, InputQueue, InputState, Ledger
+from concorde_trio._sansio.input_queue import Delivery, InputQueue, Ledger
 from concorde_trio.errors import InputConflict, WrongState
+from concorde_trio.messages import Input, InputState
 from tests.sansio.input_queue_model import InputQueueModel
 
 IDS = st.sampled_from("abcdefgh")

@@ -1,0 +1,1 @@
+"""Sessions: one event loop each, held to its leases; the seams to models, tools, hosts and stores."""
