@@ -69,6 +69,6 @@ $(VENV)/.for-use: pyproject.toml
 	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" .
 
 $(VENV)/.for-tests: pyproject.toml
-	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" ".[test,check]"
+	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" ".[test,check,openai,anthropic,mcp]"
 	@touch $(VENV)/.for-use
 	@rm -f $(VENV)/.async-checked
