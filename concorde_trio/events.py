@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from concorde_trio.messages import CallOutcome, InputState
 from concorde_trio.records import RunState, SignalState
 
 
@@ -167,3 +168,185 @@ class Pruned(Event):
 
     signals: int
     runs: int
+
+
+# --- sessions -----------------------------------------------------------------------------------------------
+
+
+@attrs.frozen(kw_only=True)
+class SessionEvent(Event):
+    """Something of one session."""
+
+    session: str
+
+
+@attrs.frozen(kw_only=True)
+class InputAccepted(SessionEvent):
+    """An input is in the ledger, and will end as delivered or cancelled (SES-10a). ``queued``: how many wait with it.
+
+    ``waits_for``: what holds the session, in one line (SES-10); None if it ran at once.
+    """
+
+    input_id: str
+    queued: int
+    waits_for: str | None
+
+
+@attrs.frozen(kw_only=True)
+class InputRejected(SessionEvent):
+    """An input was refused, and left no trace."""
+
+    input_id: str
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class InputSettled(SessionEvent):
+    """An accepted input reached its end: delivered or cancelled (SES-10a)."""
+
+    input_id: str
+    state: InputState
+
+
+@attrs.frozen(kw_only=True)
+class TurnStarted(SessionEvent):
+    """A turn began. ``turn`` counts the turns of this process's loop of the session, from 1."""
+
+    turn: int
+    input_ids: tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
+class TurnEnded(SessionEvent):
+    """A turn is over: ok, failed, interrupted or limited."""
+
+    turn: int
+    outcome: str
+    error: str | None
+
+
+@attrs.frozen(kw_only=True)
+class ModelRequested(SessionEvent):
+    """A request is out under this epoch; ``purpose``: turn, summary, compaction_draft or compaction_final (SES-2)."""
+
+    epoch: int
+    purpose: str
+    attempt: int
+
+
+@attrs.frozen(kw_only=True)
+class ModelFailed(SessionEvent):
+    """A request failed; ``retry_in`` seconds until the next try, None if there is none (SES-11)."""
+
+    epoch: int
+    purpose: str
+    error: str
+    retry_in: float | None
+
+
+@attrs.frozen(kw_only=True)
+class HoldExpired(SessionEvent):
+    """A hold was taken away because its time was up (LSE-7). ``what``: llm, summarizing or tool.
+
+    ``epoch`` of a lease, ``call_id`` of a tool; ``waited``: seconds; ``reason``: progress, ceiling or timeout.
+    """
+
+    what: str
+    epoch: int | None
+    call_id: str | None
+    waited: float
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class ReplyDropped(SessionEvent):
+    """Something came too late, or for nothing that is waited for (SES-2, SES-7). ``what``: reply, summary or result."""
+
+    what: str
+    epoch: int | None
+    call_id: str | None
+    current: int | None
+
+
+@attrs.frozen(kw_only=True)
+class CallStarted(SessionEvent):
+    """A tool call runs now."""
+
+    call_id: str
+    tool: str
+    kind: str
+
+
+@attrs.frozen(kw_only=True)
+class CallEnded(SessionEvent):
+    """A tool call has its result. ``outcome``: a CallOutcome."""
+
+    call_id: str
+    tool: str
+    outcome: CallOutcome
+
+
+@attrs.frozen(kw_only=True)
+class ApprovalAsked(SessionEvent):
+    """A person has to allow or deny a call within ``seconds``; then it is denied (SES-18)."""
+
+    call_id: str
+    tool: str
+    kind: str
+    seconds: float
+
+
+@attrs.frozen(kw_only=True)
+class ApprovalAnswered(SessionEvent):
+    """A person answered for one call."""
+
+    call_id: str
+    allowed: bool
+
+
+@attrs.frozen(kw_only=True)
+class WorkAbandoned(SessionEvent):
+    """Work of a call goes on though nobody waits for it (SES-8). ``number``: a PID or thread id, None if not known."""
+
+    work: int
+    call_id: str
+    what: str
+    number: int | None
+
+
+@attrs.frozen(kw_only=True)
+class AbandonedEnded(SessionEvent):
+    """Abandoned work was seen to end."""
+
+    work: int
+    call_id: str
+
+
+@attrs.frozen(kw_only=True)
+class Compacted(SessionEvent):
+    """A summary took the place of ``messages`` messages (SES-15), or that failed: ``error``."""
+
+    messages: int
+    error: str | None
+
+
+@attrs.frozen(kw_only=True)
+class SettleFailed(SessionEvent):
+    """A step that should settle an expired hold raised; the hold is gone, and the others were settled (SES-4)."""
+
+    what: str
+    error: str
+
+
+@attrs.frozen(kw_only=True)
+class SessionLoaded(SessionEvent):
+    """A session's loop began; ``repaired`` calls that a crash had cut off got a result (SES-17)."""
+
+    messages: int
+    queued: int
+    repaired: int
+
+
+@attrs.frozen(kw_only=True)
+class SessionUnloaded(SessionEvent):
+    """A session left memory; its transcript stays in the store (SES-19)."""

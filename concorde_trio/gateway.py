@@ -18,6 +18,7 @@ import trio
 from quart_trio import QuartTrio
 
 from concorde_trio.errors import UsageError, WrongState
+from concorde_trio.failures import alone
 from concorde_trio.records import JSON, SignalRecord
 from concorde_trio.records import Signal as SignalReceived
 from concorde_trio.server.access import Access
@@ -26,7 +27,6 @@ from concorde_trio.server.bodies import body_bound
 from concorde_trio.server.endpoint import write_endpoint
 from concorde_trio.server.heads import RequestLimits
 from concorde_trio.server.serving import ServerLimits, serve
-from concorde_trio.signals.failures import alone
 from concorde_trio.signals.handlers import Handlers, RegisteredHandler
 from concorde_trio.signals.runtime import Runtime
 from concorde_trio.signals.store import SignalStore, Transaction

@@ -87,25 +87,22 @@ class InputQueue:
 
     # --- coming in ------------------------------------------------------------------------------------------
 
-    def answer(self, given: Input) -> Receipt | None:
+    def answer(self, given: Input, *, beside: int = 0) -> Receipt | None:
         """What ``submit`` would answer without accepting anything: the first receipt, or a rejection; else None.
 
         None means that ``submit`` accepts it: the moment to store it, if nothing else comes between the two.
-        InputConflict: as ``submit``.
+        InputConflict: as ``submit``. ``beside``: how many wait elsewhere and count for the bound.
         """
         known = self._known.get(given.id)
         if known is not None:
             if known.text != given.text or known.attachments != given.attachments:
-                raise InputConflict(
-                    f"input {given.id!r:.80} was submitted before, with other text or attachments; an id names one "
-                    f"input for ever: repeat it as it was, or submit the new one under an id of its own"
-                )
+                raise conflict(given.id)
             return Receipt(given.id, "accepted")
-        if len(self._queued) >= self._bound:
+        if (waiting := len(self._queued) + beside) >= self._bound:
             return Receipt(
                 given.id,
                 "rejected",
-                f"{len(self._queued)} inputs wait in this session, and its queue holds {self._bound}; submit it again, "
+                f"{waiting} inputs wait in this session, and its queue holds {self._bound}; submit it again, "
                 f"under the same id, when some of them have been delivered",
             )
         return None
@@ -242,3 +239,11 @@ class InputQueue:
             self._delivered += state is InputState.DELIVERED
         if not self._queued:
             self._held = False
+
+
+def conflict(input_id: str) -> InputConflict:
+    """What is raised for an id that comes again with something else."""
+    return InputConflict(
+        f"input {input_id!r:.80} was submitted before, with other text or attachments; an id names one input for ever: repeat "
+        f"it as it was, or submit the new one under an id of its own"
+    )

@@ -255,6 +255,25 @@ class SessionLock:
                 expired.append(ExpiredTool(tool, now - tool.started_at))
         return tuple(expired)
 
+    def expire(self, epoch: int) -> ExpiredLease | None:
+        """The work of this lease was ended by its deadline elsewhere (SES-3): take the lease, whatever moved it since.
+
+        What was taken, as a sweep tells it; None, and nothing changes, if the epoch holds nothing any more (LSE-11).
+        """
+        now = self._clock()
+        if (lease := self._llm) is not None and _names(lease, epoch):
+            self._llm = None
+            return _expired("llm", lease, now)
+        if (lease := self._summarizing) is not None and _names(lease, epoch):
+            self._summarizing = None
+            return _expired("summarizing", lease, now)
+        return None
+
+    def expire_tool(self, call_id: str, registration: int) -> ExpiredTool | None:
+        """The same for a tool call."""
+        tool = self.complete_tool(call_id, registration)
+        return None if tool is None else ExpiredTool(tool, self._clock() - tool.started_at)
+
     def next_deadline(self) -> float:
         """When the next hold expires, on the lock's clock; infinity if nothing is held (LSE-8)."""
         due = self._due

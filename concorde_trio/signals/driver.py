@@ -18,9 +18,9 @@ from concorde_trio import events
 from concorde_trio._sansio.dispatch import Dispatcher
 from concorde_trio._sansio.live import LiveRun
 from concorde_trio._sansio.reports import CANCELLED_BY_OPERATOR, Cancel, Handled, Inbox, Step, StopMode
+from concorde_trio.failures import traceback_of
 from concorde_trio.records import PostOutcome, RunOutcome, RunState, Signal, SignalRecord, SignalState
 from concorde_trio.signals.event_bus import EventBus
-from concorde_trio.signals.failures import traceback_of
 from concorde_trio.signals.handlers import Handlers
 from concorde_trio.signals.handling import HandlingTask
 from concorde_trio.signals.options import WorkerOptions

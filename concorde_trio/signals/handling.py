@@ -14,8 +14,8 @@ import trio
 from concorde_trio._sansio.dispatch import Dispatcher
 from concorde_trio._sansio.reports import Handled, StopMode
 from concorde_trio.events import HandleBlocked
+from concorde_trio.failures import describe, travels
 from concorde_trio.records import Prompt, SignalRecord
-from concorde_trio.signals.failures import describe, travels
 from concorde_trio.signals.handlers import Handlers
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.stopper import Stopper

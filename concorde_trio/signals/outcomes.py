@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import trio
 
+from concorde_trio.failures import describe
 from concorde_trio.records import TEXT_LIMIT, RunOutcome, RunState, Usage, storable_text
-from concorde_trio.signals.failures import describe
 from concorde_trio.signals.stopper import Stopper
 
 ENDED = (RunState.DONE, RunState.FAILED, RunState.LIMITED, RunState.CANCELLED)

@@ -11,8 +11,8 @@ from typing import Protocol
 import trio
 
 from concorde_trio._sansio.live import LiveRun
+from concorde_trio.failures import describe, travels
 from concorde_trio.records import PostOutcome, RunOutcome, Signal
-from concorde_trio.signals.failures import describe, travels
 from concorde_trio.signals.handlers import SignalHandler
 from concorde_trio.signals.outcomes import outcome_of
 from concorde_trio.signals.runtime import Runtime

@@ -18,6 +18,7 @@ from concorde_trio import events
 from concorde_trio._sansio.dispatch import Dispatcher
 from concorde_trio._sansio.reports import KindInfo, StopMode
 from concorde_trio.errors import InsideTransaction, UnknownId, UsageError, WrongState
+from concorde_trio.failures import alone, describe, not_cancelled
 from concorde_trio.records import (
     JSON,
     NewSignal,
@@ -30,7 +31,6 @@ from concorde_trio.records import (
 from concorde_trio.signals.driver import Driver
 from concorde_trio.signals.emit import new_signal
 from concorde_trio.signals.event_bus import EventBus
-from concorde_trio.signals.failures import alone, describe, not_cancelled
 from concorde_trio.signals.handlers import Handlers, as_handlers
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeContext

@@ -17,7 +17,7 @@ import trio.testing
 
 from concorde_trio.errors import InternalError
 from concorde_trio.events import Event
-from concorde_trio.signals.failures import alone
+from concorde_trio.failures import alone
 from concorde_trio.signals.worker import SignalWorker, open_worker
 from concorde_trio.simulate.actors import Script, ScriptedRuntime
 from concorde_trio.simulate.scenario import SignalScenario

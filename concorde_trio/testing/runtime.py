@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Callable
 
 import trio
 
+from concorde_trio.failures import alone
 from concorde_trio.records import RunOutcome, RunPrompt, RunState
-from concorde_trio.signals.failures import alone
 from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeContext
 
 NAMES = (

@@ -1,0 +1,284 @@
+"""One session, decided: what an input, a reply, a result, a person or the clock leads to. No Trio, no clock of its own.
+
+The law: every method sweeps first, so that what comes at or after a deadline is late (LSE-2); then changes what it is
+about; then goes on as far as it can (``SessionCourse``).
+"""
+
+from __future__ import annotations
+
+from concorde_trio import events
+from concorde_trio._sansio.input_queue import Receipt, conflict
+from concorde_trio._sansio.model_events import ModelEvent, Purpose
+from concorde_trio._sansio.session_books import RunTerms, seconds
+from concorde_trio._sansio.session_changes import AddInput, EmitSignals, LinkInputs, SessionChange
+from concorde_trio._sansio.session_course import SessionCourse
+from concorde_trio._sansio.session_terms import CallReport, Linked, RequestFailure, StopRequest, WaitingOn
+from concorde_trio._sansio.session_waiting import waiting_on
+from concorde_trio.errors import WrongState
+from concorde_trio.messages import CallOutcome, Input, InputState, ToolCall
+
+
+class SessionMachine(SessionCourse):
+    """Decides for one session: what its driver calls. ``take_step`` gives what the calls since the last time ask for."""
+
+    # --- input ----------------------------------------------------------------------------------------------
+
+    def submit(self, given: Input, *, prompt: bool = False) -> Receipt:
+        """A person's, or a run's, input (SES-10). With a worker and no run in flight it becomes a signal (SES-20)."""
+        self._sweep()
+        books = self.books
+        receipt = self._answer(given)
+        if receipt is None:
+            runs_now = self.idle and not len(books.queue) and self._may_begin()
+            signal = self.terms.signal_for
+            books.dirty = True
+            if signal is not None and self.run is None:
+                new = signal(self.name, given)
+                self.linked[given.id] = Linked(given, new.id)
+                books.step.changes += [
+                    EmitSignals((new,)),
+                    AddInput(session=self.name, input=given, signal_id=new.id),
+                ]
+                receipt = Receipt(given.id, "accepted")
+            else:
+                receipt = books.queue.submit(given)
+                books.step.changes.append(AddInput(session=self.name, input=given, prompt=prompt))
+            books.say(
+                events.InputAccepted,
+                input_id=given.id,
+                queued=len(books.queue) + len(self.linked),
+                waits_for=None if runs_now else self.holding(),
+            )
+        elif not receipt.accepted:
+            books.say(events.InputRejected, input_id=given.id, reason=receipt.reason or "")
+            if books.queue.resume():  # whatever is new ends a hold, though it be rejected (SES-12)
+                books.dirty = True
+        self._go_on()
+        return receipt
+
+    def _answer(self, given: Input) -> Receipt | None:
+        """The first receipt of an input that is known, a rejection, or None for one that is to be accepted."""
+        linked = self.linked.get(given.id)
+        if linked is not None:
+            if linked.input.text != given.text or linked.input.attachments != given.attachments:
+                raise conflict(given.id)
+            return Receipt(given.id, "accepted")
+        return self.books.queue.answer(given, beside=len(self.linked))
+
+    def holding(self) -> str:
+        """One line: what keeps input from running now (SES-10)."""
+        books = self.books
+        if books.lock.is_locked():
+            return books.lock.hold_summary()
+        if self.backoff is not None:
+            return f"back-off, {seconds(max(0.0, self.backoff.until - books.now()))} left: {self.backoff.reason}"
+        if books.queue.held:
+            return "the queue is held until somebody submits, runs or resumes"
+        if not self._may_begin():
+            return "no run of this session is in flight"
+        return f"{len(books.queue)} inputs before it" if len(books.queue) else "nothing holds the session"
+
+    def cancel_input(self, input_id: str) -> bool:
+        """Its sender takes a queued input back. False if it isn't queued."""
+        self._sweep()
+        linked = self.linked.pop(input_id, None)
+        cancelled = self.books.queue.cancel(input_id) if linked is None else linked.input
+        if cancelled is not None:
+            self._settled((cancelled,), InputState.CANCELLED, queued=linked is None)
+        self._go_on()
+        return cancelled is not None
+
+    def resume(self) -> bool:
+        """What ``hold_queue`` holds may run (SES-12). False if nothing was held."""
+        self._sweep()
+        resumed = self.books.queue.resume()
+        self.books.dirty |= resumed
+        self._go_on()
+        return resumed
+
+    # --- the run it belongs to (SES-20, SES-21) -------------------------------------------------------------
+
+    def begin_run(self, usage_limit: int | None) -> None:
+        """Turns may begin, and belong to this run, until ``end_run``."""
+        if self.run is not None:
+            raise WrongState(f"session {self.name!r} has a run already; runs of one session go one after another")
+        self.run = RunTerms(usage_limit)
+        if self.books.queue.resume():
+            self.books.dirty = True
+
+    def run_prompt(self, given: Input, signal_id: str | None) -> tuple[Input, ...]:
+        """The run's own prompt (SES-21). Where its signal was made of inputs, it stands for them: they are delivered by it.
+
+        Gives the inputs whose delivery starts the run's turn.
+        """
+        self._sweep()
+        books = self.books
+        mine = [each for each in self.linked.values() if signal_id is not None and each.signal_id == signal_id]
+        for each in mine:
+            del self.linked[each.input.id]
+        if len(mine) == 1 and mine[0].input.text == given.text:
+            given = mine[0].input
+            books.queue.restore(given)
+        else:
+            if mine:
+                self._settled(tuple(each.input for each in mine), InputState.DELIVERED, queued=False)
+            books.dirty = True
+            books.queue.restore(given)
+            books.step.changes.append(AddInput(session=self.name, input=given, prompt=True))
+            books.say(events.InputAccepted, input_id=given.id, queued=len(books.queue), waits_for=None)
+        self._go_on()
+        return (given,)
+
+    def end_run(self) -> tuple[SessionChange, ...]:
+        """The run is over: no turn begins any more. What is still queued becomes signals, in the commit that ends it."""
+        self.run = None
+        signal = self.terms.signal_for
+        if signal is None:
+            return ()
+        waiting = tuple(self.books.queue)
+        changes: list[SessionChange] = []
+        for each in waiting:
+            new = signal(self.name, each)
+            changes += [EmitSignals((new,)), LinkInputs((each.id,), new.id)]
+            self.linked[each.id] = Linked(each, new.id)
+        self.books.queue.cancel_all()
+        self.books.queue.forget(each.id for each in waiting)
+        return tuple(changes)
+
+    def signal_settled(self, signal_id: str) -> None:
+        """A signal is over: inputs that waited for it and were not delivered never will be (SES-10a)."""
+        self._sweep()
+        mine = tuple(each.input for each in self.linked.values() if each.signal_id == signal_id)
+        for each in mine:
+            del self.linked[each.id]
+        if mine:
+            self._settled(mine, InputState.CANCELLED, queued=False)
+
+    # --- what comes back ------------------------------------------------------------------------------------
+
+    def progress(self, epoch: int | None, purpose: Purpose | None, event: ModelEvent) -> bool:
+        """Something of a stream came; whether it is waited for."""
+        self._sweep()
+        if purpose is Purpose.SUMMARY:
+            return self.calls.summaries.progress(epoch, event)
+        return self.requests.progress(epoch, purpose, event)
+
+    def request_over(self, epoch: int | None, purpose: Purpose | None, failure: RequestFailure | None) -> None:
+        """A request's stream has ended: with ReplyEnd, or with this failure."""
+        self._sweep()
+        if purpose is Purpose.SUMMARY:
+            self.calls.summaries.over(epoch, failure)
+        elif self.requests.matches(epoch, purpose):
+            self._replied(failure)
+        self._go_on()
+
+    def fired(self, epoch: int) -> None:
+        """The scope of a request's work ended it at its deadline: the hold is over, whatever else is queued (SES-3)."""
+        self._sweep()
+        expired = self.books.lock.expire(epoch)
+        if expired is not None:
+            self._settle(expired)
+        self._go_on()
+
+    def call_over(
+        self, call_id: str | None, registration: int | None, report: CallReport, *, fired: bool = False
+    ) -> None:
+        """A call's work is over. ``fired``: its scope ended it at its deadline: its hold is over, as by a sweep (SES-3)."""
+        self._sweep()
+        if fired and call_id is not None and registration is not None:
+            expired = self.books.lock.expire_tool(call_id, registration)
+            if expired is not None:
+                self._settle(expired)
+        self.calls.over(call_id, registration, report)
+        self._go_on()
+
+    def left(self, registration: int, call: ToolCall, what: str, number: int, about: str) -> int:
+        """A call leaves work behind; the number of its record."""
+        return self.calls.left(registration, call, what, number, about)
+
+    def left_ended(self, work: int, result: str | None) -> None:
+        """That work was seen to end."""
+        if result is not None:
+            record = next((each for each in self.calls.abandoned if each.work == work), None)
+            if record is not None and record.ended is None:
+                self.books.say(events.ReplyDropped, what="result", epoch=None, call_id=record.call_id, current=None)
+        self.calls.abandoned.ended(work, result)
+
+    def timer(self) -> None:
+        """Time has passed (SES-4)."""
+        self._sweep()
+        self.calls.give_up_due()
+        self._go_on()
+
+    # --- people ---------------------------------------------------------------------------------------------
+
+    def interrupt(self, reason: str = "a person interrupted") -> bool:
+        """End the turn (SES-12). False if nothing is in flight."""
+        self._sweep()
+        books = self.books
+        if books.turn is None and not self.compaction.going:
+            self._go_on()
+            return False
+        if books.turn is not None:
+            books.turn.end("interrupted", reason)
+        if self.requests.current is not None:
+            request = self.requests.take()
+            books.step.stops.append(StopRequest(request.epoch, reason))
+            if self.compaction.going:
+                self.compaction.failed(request, reason)
+            elif request.builder.text.strip():
+                said = books.transcript.add_interrupted(
+                    request.builder.text, books.wall(), self.terms.model_name, request.builder.usage
+                )
+                books.add(said)
+                if books.turn is not None:
+                    books.turn.text = said.text
+        if self.backoff is not None:
+            if self.backoff.asked:
+                self.not_before, self.not_before_reason = self.backoff.until, self.backoff.reason
+            self.backoff = None
+        self.calls.stop(CallOutcome.INTERRUPTED, reason)
+        if books.settings.on_interrupt == "hold_queue" and books.queue.hold():
+            books.dirty = True
+        self._go_on()
+        return True
+
+    def answer(self, call_id: str, allowed: bool) -> bool:
+        """A person allows or denies one call (SES-18). False if nobody was asked about it."""
+        self._sweep()
+        answered = self.calls.answer(call_id, allowed)
+        self._go_on()
+        return answered
+
+    def compact(self) -> None:
+        """Compact at the next boundary; twice is once (SES-15)."""
+        self._sweep()
+        if not self.compaction.going:
+            self.compaction.wanted = True
+        self._go_on()
+
+    def close(self, reason: str = "the session was closed") -> None:
+        """End the turn and begin none any more."""
+        self.closed = True
+        self.interrupt(reason)
+
+    # --- looking --------------------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> str:
+        """waiting_for_input, model, tools, summarizing, compacting, approval or backoff."""
+        request = self.requests.current
+        if request is not None:
+            return "model" if request.purpose is Purpose.TURN else "compacting"
+        phases = {live.phase for live in self.calls.live.values()}
+        if phases & {"running", "stopping"}:
+            return "tools"
+        if "asked" in phases:
+            return "approval"
+        if phases:
+            return "summarizing"
+        return "backoff" if self.backoff is not None else "waiting_for_input"
+
+    def waiting_on(self) -> WaitingOn:
+        """SES-12a: one honest answer; a WaitingOn."""
+        return waiting_on(self)
