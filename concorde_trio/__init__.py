@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from concorde_trio.signals.worker import SignalWorker, open_worker
     from concorde_trio.stores.memory import MemoryStore
     from concorde_trio.stores.sqlite import SqliteStore
+    from concorde_trio.tools.mcp import McpServer
 
 _HOMES = {
     "CommandRuntime": "runtimes.command",
@@ -38,6 +39,7 @@ _HOMES = {
     "JsonLines": "runtimes.command_rules",
     "LiteralArgument": "runtimes.command_template",
     "LockTable": "_sansio.lock_table",
+    "McpServer": "tools.mcp",
     "MemoryStore": "stores.memory",
     "NoSession": "runtimes.command_session",
     "PostOutcome": "records",
@@ -73,6 +75,7 @@ __all__ = [
     "JsonLines",
     "LiteralArgument",
     "LockTable",
+    "McpServer",
     "MemoryStore",
     "NoSession",
     "PostOutcome",

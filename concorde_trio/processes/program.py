@@ -97,13 +97,16 @@ class Program:
                 self._guarded.control.send(b"s")
 
     async def serve(
-        self, stdin: bytes | None, on_stdout: Callable[[bytes], None] | None, fail: trio.CancelScope
+        self,
+        stdin: bytes | trio.MemoryReceiveChannel[bytes] | None,
+        on_stdout: Callable[[bytes], None] | None,
+        fail: trio.CancelScope,
     ) -> None:
         """The service tasks, until ``end``; an error of ``on_stdout`` is kept in ``failure`` and cancels ``fail``."""
         with self._service:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._listen)
-                nursery.start_soon(self._feed, stdin or b"")
+                nursery.start_soon(self._feed, stdin)
                 nursery.start_soon(self._read, self._guarded.stdout, on_stdout, fail)
                 nursery.start_soon(self._read, self._guarded.stderr, None, fail)
 
@@ -199,10 +202,15 @@ class Program:
             case "broken", (str(text),):
                 self._problem = ProgramError(f"the guard of the program {self.argv[0]!r} broke: {text}")
 
-    async def _feed(self, data: bytes) -> None:
+    async def _feed(self, stdin: bytes | trio.MemoryReceiveChannel[bytes] | None) -> None:
         async with trio.lowlevel.FdStream(self._guarded.stdin) as stream:
             with contextlib.suppress(trio.BrokenResourceError):  # it does not want to read it
-                await stream.send_all(data)
+                if isinstance(stdin, trio.MemoryReceiveChannel):
+                    async with stdin:  # whoever sends into it hears that nobody reads any more
+                        async for piece in stdin:
+                            await stream.send_all(piece)
+                else:
+                    await stream.send_all(stdin or b"")
 
     async def _read(self, descriptor: int, sink: Callable[[bytes], None] | None, fail: trio.CancelScope) -> None:
         capture = self._open[descriptor]

@@ -32,7 +32,7 @@ async def open_program(
     env: Mapping[str, str],
     cwd: str | os.PathLike[str],
     marker: str,
-    stdin: bytes | None = None,
+    stdin: bytes | trio.MemoryReceiveChannel[bytes] | None = None,
     ladder: Sequence[tuple[int, float]] = LADDER,
     programs_lock: Path | None = None,
     stdout: Capture | None = None,
@@ -42,7 +42,8 @@ async def open_program(
     """Start a program, and end it with everything it started when the block is left.
 
     ``argv``: the program and its arguments; a name without slash is looked for in the PATH of ``env``. ``cwd``: an
-    absolute folder. ``marker``: from ``new_marker``. ``stdin``: what it reads there, then the end. ``ladder``: the
+    absolute folder. ``marker``: from ``new_marker``. ``stdin``: what it reads there, then the end; of a channel, each piece
+    as it comes (the runner closes it when the program reads no more). ``ladder``: the
     signals its process group gets when it has to stop, each with seconds to wait. ``programs_lock``: the file of
     REC-6. ``stdout``, ``stderr``: where to keep what it prints (default: the first and last 32 KiB of each).
     ``on_stdout`` gets every piece of stdout as it comes; what it raises ends the block and leaves it.

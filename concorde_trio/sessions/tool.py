@@ -6,11 +6,12 @@ the open, by ``ToolContext.left`` (SES-8).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import attrs
+import trio
 
 from concorde_trio._sansio.model_events import ToolSpec
 
@@ -99,4 +100,26 @@ class Tool(Protocol):
         What it raises becomes an error result with the exception's words. It is cancelled at its timeout or when a
         person interrupts.
         """
+        ...
+
+
+class ToolSource(Protocol):
+    """Something with tools that come and go, such as an MCP server; given to a harness among its tools."""
+
+    async def run(
+        self,
+        *,
+        queue: str = ...,
+        programs_lock: Path | None = ...,
+        task_status: trio.TaskStatus[None] = ...,
+    ) -> None:
+        """Keep it alive until cancelled. Started once, in the harness's nursery, before the first session is opened.
+
+        ``task_status.started()`` is called after the first connection or failure. It raises for no trouble of the source:
+        its tools are not there then, or say why they fail. ``queue``, ``programs_lock``: as in ToolContext.
+        """
+        ...
+
+    def tools(self) -> Sequence[Tool]:
+        """What there is now; asked before each model request. A tool is the same object as long as its name is."""
         ...

@@ -1,0 +1,1 @@
+"""Tools that a model may call: functions, programs, files, and those of MCP servers."""
