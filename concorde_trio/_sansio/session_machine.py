@@ -6,6 +6,8 @@ about; then goes on as far as it can (``SessionCourse``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from concorde_trio import events
 from concorde_trio._sansio.input_queue import Receipt, conflict
 from concorde_trio._sansio.model_events import ModelEvent, Purpose
@@ -128,6 +130,11 @@ class SessionMachine(SessionCourse):
             books.say(events.InputAccepted, input_id=given.id, queued=len(books.queue), waits_for=None)
         self._go_on()
         return (given,)
+
+    def close_prompts(self, prompts: Sequence[Input]) -> None:
+        """Prompts of runs that a crash cut before they were delivered: closed, and never run again (SES-21)."""
+        if prompts:
+            self._settled(tuple(prompts), InputState.CANCELLED, queued=False)
 
     def end_run(self) -> tuple[SessionChange, ...]:
         """The run is over: no turn begins any more. What is still queued becomes signals, in the commit that ends it."""

@@ -1,0 +1,335 @@
+"""One session's event loop: takes events one at a time, and does what its machine decides (SES-1).
+
+The law: only this task changes the session's transcript and lock. Everybody else puts an event into its inbox, which never
+waits, and is answered once what it led to is committed. A step is done in the order of its fields: what is to be stopped
+is stopped at once, then one commit, then events, then what is to start (SES-9: a reply is stored before its calls start).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+import attrs
+import trio
+from outcome import Error, Outcome, capture
+
+from concorde_trio._sansio.model_events import ModelEvent, Purpose
+from concorde_trio._sansio.session_machine import SessionMachine
+from concorde_trio._sansio.session_terms import (
+    CallReport,
+    RequestFailure,
+    StartRequest,
+    Step,
+    StopRequest,
+    TurnResult,
+)
+from concorde_trio.errors import WrongState
+from concorde_trio.events import Event, InputSettled
+from concorde_trio.messages import InputState, ToolCall
+from concorde_trio.sessions.heartbeat import Heartbeat
+from concorde_trio.sessions.host import Host, Work
+from concorde_trio.sessions.kept import KeptWork
+from concorde_trio.sessions.live import Watchers
+from concorde_trio.sessions.store import SessionStore
+from concorde_trio.sessions.tool import Leftover
+
+T = TypeVar("T")
+
+
+@attrs.define(eq=False)
+class _Asked:
+    """An event somebody waits for the answer of. ``before`` is awaited first, by the loop itself."""
+
+    act: Callable[[], Any]
+    before: Callable[[], Awaitable[None]] | None = None
+    done: trio.Event = attrs.field(factory=trio.Event)
+    answer: Outcome[Any] | None = None
+
+
+class SessionLoop:
+    """The loop of one session. Made and run by a SessionHarness."""
+
+    def __init__(
+        self,
+        machine: SessionMachine,
+        *,
+        store: SessionStore,
+        host: Host,
+        heartbeat: Heartbeat,
+        publish: Callable[[Sequence[Event]], None],
+        nursery: trio.Nursery,
+    ) -> None:
+        self.machine = machine
+        self.name = machine.name
+        self.beat_at = math.inf
+        self.over = False
+        self.watchers = Watchers()
+        self.kept = KeptWork(nursery, self.name)
+        self.used_at = trio.current_time()
+        self._store = store
+        self._host = host
+        self._heartbeat = heartbeat
+        self._publish = publish
+        self._inbox: deque[Any] = deque()
+        self._lot = trio.lowlevel.ParkingLot()
+        self._requests: dict[int, Work] = {}
+        self._calls: dict[int, Work] = {}
+        self._moved: Any = None  # the lease whose deadline its work was last given
+        self._turns: dict[str, list[TurnWaiter]] = {}
+        self._changed = trio.Event()
+
+    # --- the task -------------------------------------------------------------------------------------------
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Take events until ``close`` has been taken."""
+        try:
+            await self._do_step()
+            task_status.started()
+            while not self.over or self._inbox:
+                if not self._inbox:
+                    await self._lot.park()
+                while self._inbox:
+                    await self._take(self._inbox.popleft())
+        finally:
+            self.over = True
+            self._refuse_rest()
+            self._heartbeat.look_at(self, math.inf)
+
+    async def _take(self, event: Any) -> None:
+        machine = self.machine
+        if type(event) is tuple:
+            epoch, purpose, came = event
+            if machine.progress(epoch, purpose, came):
+                self._extend(purpose)
+                if purpose is Purpose.TURN or purpose is None:
+                    self.watchers.stream(came)
+            await self._do_step()
+            return
+        if isinstance(event, _Asked):
+            try:
+                if event.before is not None:
+                    await event.before()
+                answer = capture(event.act)
+                await self._do_step()
+                event.answer = answer
+            finally:
+                if event.answer is None:
+                    event.answer = Error(self._closed())
+                event.done.set()
+            return
+        event()
+        await self._do_step()
+
+    def _extend(self, purpose: Purpose | None) -> None:
+        lock = self.machine.books.lock
+        lease = lock.summarizing if purpose is Purpose.SUMMARY else lock.llm
+        if lease is not None and lease is not self._moved:
+            self._moved = lease
+            work = self._requests.get(lease.epoch)
+            if work is not None:
+                work.extend(lease.deadline)
+
+    async def _do_step(self) -> None:
+        """Do what the machine asks for, and set the timer."""
+        while (step := self.machine.take_step()) is not None:
+            await self._do(step)
+        due = self.machine.next_due()
+        if due < self.beat_at:
+            soon = trio.current_time() + self.machine.terms.settings.heartbeat
+            self._heartbeat.look_at(self, min(due, soon))
+
+    async def _do(self, step: Step) -> None:
+        for stop in step.stops:
+            works, number = (
+                (self._requests, stop.epoch) if isinstance(stop, StopRequest) else (self._calls, stop.registration)
+            )
+            work = works.get(number)
+            if work is not None:
+                work.stop(stop.reason)
+        if step.changes:
+            with trio.CancelScope(
+                shield=True
+            ):  # what the machine decided is stored or this loop fails; the store is bounded
+                await self._store.apply(step.changes)
+        self._publish(step.events)
+        self.watchers.events(step.events)
+        for event in step.events:
+            if type(event) is InputSettled and event.state is InputState.CANCELLED:
+                for waiter in self._turns.pop(event.input_id, ()):
+                    waiter.done.set()
+        for start in step.starts:
+            if isinstance(start, StartRequest):
+                self._requests[start.epoch] = self._host.request(self, start)
+            else:
+                self._calls[start.registration] = self._host.execute(self, start)
+        for turn in step.turns:
+            self._turn_over(turn)
+        self._changed.set()
+        self._changed = trio.Event()
+
+    def _turn_over(self, turn: TurnResult) -> None:
+        for input_id in turn.input_ids:
+            for waiter in self._turns.pop(input_id, ()):
+                waiter.result = turn
+                waiter.done.set()
+        if self.machine.run is None and self.machine.terms.signal_for is None and self.machine.idle:
+            self.kept.stop()
+
+    def _put(self, event: Any) -> None:
+        if not self.over:
+            self._inbox.append(event)
+            self._lot.unpark()
+
+    def _closed(self) -> WrongState:
+        return WrongState(f"session {self.name!r} was closed; open it again")
+
+    def _refuse_rest(self) -> None:
+        while self._inbox:
+            event = self._inbox.popleft()
+            if isinstance(event, _Asked) and not event.done.is_set():
+                event.answer = Error(self._closed())
+                event.done.set()
+        for waiters in self._turns.values():
+            for waiter in waiters:
+                waiter.done.set()
+        self._turns.clear()
+        self.watchers.close()
+        self._changed.set()
+
+    # --- what hosts report (Port) ---------------------------------------------------------------------------
+
+    def progress(self, epoch: int | None, purpose: Purpose | None, event: ModelEvent) -> None:
+        """Something of a stream came."""
+        self._put((epoch, purpose, event))
+
+    def request_over(self, epoch: int | None, purpose: Purpose | None, failure: RequestFailure | None = None) -> None:
+        """A request has ended."""
+        if epoch is not None:
+            self._put(partial(self._request_over, epoch, purpose, failure))
+        else:
+            self._put(partial(self.machine.request_over, epoch, purpose, failure))
+
+    def _request_over(self, epoch: int, purpose: Purpose | None, failure: RequestFailure | None) -> None:
+        self._requests.pop(epoch, None)
+        self.machine.request_over(epoch, purpose, failure)
+
+    def request_fired(self, epoch: int) -> None:
+        """A request's work was ended by its deadline: before anything that is queued (SES-3)."""
+        if not self.over:
+            self._inbox.appendleft(partial(self.machine.fired, epoch))
+            self._lot.unpark()
+
+    def call_over(
+        self, call_id: str | None, registration: int | None, report: CallReport, *, fired: bool = False
+    ) -> None:
+        """A call's work is over."""
+        self._put(partial(self._call_over, call_id, registration, report, fired))
+
+    def _call_over(self, call_id: str | None, registration: int | None, report: CallReport, fired: bool) -> None:
+        if registration is not None:
+            self._calls.pop(registration, None)
+        self.machine.call_over(call_id, registration, report, fired=fired)
+
+    def left(self, registration: int, call: ToolCall, leftover: Leftover) -> _Left:
+        """A call leaves work behind."""
+        left = _Left(self)
+        self._put(partial(left.begin, registration, call, leftover))
+        return left
+
+    def beat(self, now: float) -> float:
+        """The heartbeat: an event for the loop if something is due; when to look again."""
+        due = self.machine.next_due()
+        if due <= now:
+            self._put(self.machine.timer)
+            return math.inf  # the loop sets the timer when it has taken that
+        if due == math.inf and self.machine.idle:
+            return math.inf
+        return min(due, now + self.machine.terms.settings.heartbeat)
+
+    # --- what people ask ------------------------------------------------------------------------------------
+
+    async def ask(self, act: Callable[[], T], *, before: Callable[[], Awaitable[None]] | None = None) -> T:
+        """Have the loop do this, between two events; its answer, once what it led to is committed."""
+        if self.over:
+            raise self._closed()
+        asked = _Asked(act, before)
+        self._put(asked)
+        await asked.done.wait()
+        assert asked.answer is not None
+        answer: T = asked.answer.unwrap()
+        return answer
+
+    @contextmanager
+    def awaiting_turn(self, input_id: str) -> Iterator[TurnWaiter]:
+        """A waiter for the turn that takes this input; enter it before the input is submitted."""
+        waiter = TurnWaiter()
+        self._turns.setdefault(input_id, []).append(waiter)
+        try:
+            yield waiter
+        finally:
+            waiters = self._turns.get(input_id, [])
+            if waiter in waiters:
+                waiters.remove(waiter)
+                if not waiters:
+                    del self._turns[input_id]
+
+    async def wait_until(self, true: Callable[[], bool]) -> None:
+        """Wait until this is true of the machine, looking after each step; WrongState if the loop ends first."""
+        while not true():
+            if self.over:
+                raise self._closed()
+            await self._changed.wait()
+
+    @property
+    def unused(self) -> bool:
+        """Whether nobody would miss it: nothing held, queued, running, waited for or watched."""
+        machine = self.machine
+        return not (
+            self._inbox
+            or not machine.idle
+            or machine.run is not None
+            or self._turns
+            or self._requests
+            or self._calls
+            or self.watchers
+            or self.kept
+            or any(each.ended is None for each in machine.calls.abandoned)
+        )
+
+    def close(self) -> None:
+        """End the loop, once what is in the inbox is taken."""
+        self.over = True
+        self._lot.unpark()
+
+
+@attrs.define(eq=False)
+class TurnWaiter:
+    """Waits for the end of the turn that took an input; ``result`` None: it was cancelled, or the loop ended, first."""
+
+    done: trio.Event = attrs.field(factory=trio.Event)
+    result: TurnResult | None = None
+
+
+class _Left:
+    """A LeftWork: the record of work that outlives its call, which may end before the loop has listed it."""
+
+    def __init__(self, loop: SessionLoop) -> None:
+        self._loop = loop
+        self._work: int | None = None
+
+    def begin(self, registration: int, call: ToolCall, leftover: Leftover) -> None:
+        """List it (in the loop)."""
+        self._work = self._loop.machine.left(registration, call, leftover.what, leftover.number, leftover.about)
+
+    def ended(self, result: str | None = None, /) -> None:
+        """It was seen to end."""
+        self._loop._put(partial(self._end, result))
+
+    def _end(self, result: str | None) -> None:
+        if self._work is not None:
+            self._loop.machine.left_ended(self._work, result)

@@ -1,0 +1,24 @@
+"""What a Retry-After header means: seconds, or a date; nonsense means nothing (SES-11)."""
+
+from __future__ import annotations
+
+import math
+import re
+from email.utils import parsedate_to_datetime
+
+_SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?")
+
+
+def retry_after_seconds(header: str | None, now: float) -> float | None:
+    """Seconds from ``now`` (wall-clock), None if the header says nothing that makes sense: negative, zero, or no time at all."""
+    if header is None:
+        return None
+    header = header.strip()
+    if _SECONDS.fullmatch(header):
+        wait = float(header)
+    else:
+        try:
+            wait = parsedate_to_datetime(header).timestamp() - now
+        except (TypeError, ValueError, OverflowError, OSError):
+            return None
+    return wait if 0 < wait < math.inf else None
