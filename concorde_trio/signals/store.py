@@ -53,6 +53,7 @@ class Pruned:
 
     signals: int
     runs: int
+    sessions: int = 0
 
 
 class Transaction(Protocol):
@@ -168,5 +169,8 @@ class SignalStore(Protocol):
         ...
 
     async def prune(self, before: float) -> Pruned:
-        """Remove signals settled before this wall-clock time, with their runs (STP-5)."""
+        """Remove signals settled before this wall-clock time, with their runs (STP-5).
+
+        A store that is a SessionStore too removes what ``prune_sessions`` may, by the same time.
+        """
         ...

@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
+import attrs
 import trio
 
 from concorde_trio._sansio.changes import Change
+from concorde_trio._sansio.session_changes import SessionChange
 from concorde_trio.errors import QueueTaken, StoreBusy, StoreError, TransactionOver, UsageError
+from concorde_trio.messages import Message
 from concorde_trio.records import NewSignal, Request, RequestKind, Run, SignalRecord, Unfinished
+from concorde_trio.sessions.store import SessionFilter, SessionRecord, StoredInput, StoredSession
 from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter, Transaction
 from concorde_trio.stores import transactions
 from concorde_trio.stores.memory_tables import MemoryTables
@@ -49,7 +53,7 @@ class MemoryTransaction:
 
 
 class MemoryStore:
-    """Signals, runs and requests in this process. One worker may own it at a time (REC-1)."""
+    """Signals, runs, requests and sessions in this process. One worker may own it at a time (REC-1)."""
 
     def __init__(self) -> None:
         self._tables = MemoryTables()
@@ -162,11 +166,13 @@ class MemoryStore:
         """True in a task that is inside an open transaction of this store."""
         return transactions.inside(self)
 
-    async def apply(self, changes: Sequence[Change]) -> None:
-        """Write all of it, in order, or nothing."""
+    async def apply(self, changes: Sequence[Change | SessionChange]) -> None:
+        """Write all of it, in order, or nothing: a worker's changes and sessions' (SES-21)."""
         await self._write("apply")
         with self._guard:
-            self._tables.apply(changes)
+            emitted = self._tables.apply(changes)
+        if emitted:
+            self._wake()
 
     async def request(self, kind: RequestKind, target: str) -> None:
         """Leave an operator's request for the worker."""
@@ -176,10 +182,16 @@ class MemoryStore:
         self._wake()
 
     async def prune(self, before: float) -> Pruned:
-        """Remove signals settled before this wall-clock time, with their runs (STP-5)."""
+        """Remove signals settled before this wall-clock time, with their runs, and sessions last saved before it (STP-5)."""
         await self._write("prune")
         with self._guard:
-            return self._tables.prune(before)
+            return attrs.evolve(self._tables.prune(before), sessions=self._tables.prune_sessions(before))
+
+    async def prune_sessions(self, before: float, limit: int = 1_000) -> int:
+        """Remove at most ``limit`` sessions last saved before this time, the oldest; how many (STP-5)."""
+        await self._write("prune_sessions")
+        with self._guard:
+            return self._tables.prune_sessions(before, limit)
 
     # --- reads ----------------------------------------------------------------------------------------------
 
@@ -222,6 +234,36 @@ class MemoryStore:
     async def counts(self) -> dict[str, dict[str, int]]:
         """How many signals and runs are in each state."""
         return await self._read(MemoryTables.counts)
+
+    # --- sessions -------------------------------------------------------------------------------------------
+
+    async def load_session(self, name: str) -> StoredSession | None:
+        """What a loop starts from, None if there is no such session (SES-17)."""
+        return await self._read(lambda tables: tables.sessions.load(name))
+
+    async def session(self, name: str) -> SessionRecord | None:
+        """A session's row, None if there is none."""
+        return await self._read(lambda tables: tables.sessions.session(name))
+
+    async def sessions(self, where: SessionFilter) -> list[SessionRecord]:
+        """Sessions, most recently updated first, then by name downwards."""
+        return await self._read(lambda tables: tables.sessions.sessions(where))
+
+    async def messages(self, session: str, *, after: int = 0, limit: int = 50) -> list[Message]:
+        """Its messages with a higher seq than ``after``, in order, compacted ones included."""
+        return await self._read(lambda tables: tables.sessions.messages(session, after, limit))
+
+    async def latest_messages(self, session: str, *, limit: int = 50) -> list[Message]:
+        """Its last messages, in order."""
+        return await self._read(lambda tables: tables.sessions.latest_messages(session, limit))
+
+    async def input(self, input_id: str) -> StoredInput | None:
+        """One row of the ledger, None if there is none (SES-10a)."""
+        return await self._read(lambda tables: tables.sessions.input(input_id))
+
+    async def unsettled_inputs(self, session: str | None = None) -> list[StoredInput]:
+        """Every queued input, of one session or of all, in the order in which they were accepted."""
+        return await self._read(lambda tables: tables.sessions.unsettled(session))
 
     # --- wakeups --------------------------------------------------------------------------------------------
 

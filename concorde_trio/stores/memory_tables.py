@@ -27,6 +27,15 @@ from concorde_trio._sansio.changes import (
 )
 from concorde_trio._sansio.json_values import decode, encode
 from concorde_trio._sansio.lifecycle import SIGNAL_SETTLED
+from concorde_trio._sansio.session_changes import (
+    AddInput,
+    AddMessage,
+    EmitSignals,
+    LinkInputs,
+    SaveSession,
+    SessionChange,
+    SettleInputs,
+)
 from concorde_trio.errors import StoreError
 from concorde_trio.records import (
     NewSignal,
@@ -41,12 +50,15 @@ from concorde_trio.records import (
 )
 from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter
 from concorde_trio.stores.change_checks import END_FROM, check_end, check_queue, check_settle
+from concorde_trio.stores.memory_sessions import MemorySessions, StagedSessions
+from concorde_trio.stores.session_change_checks import check_emitted
 
 
 class MemoryTables:
     """Signals, runs and requests. Stored records keep payload and context as JSON text; reads decode them."""
 
     def __init__(self) -> None:
+        self.sessions = MemorySessions()
         self.last_seq = 0
         self.last_position = 0
         self.last_request = 0
@@ -115,11 +127,24 @@ class MemoryTables:
 
     # --- apply ----------------------------------------------------------------------------------------------
 
-    def apply(self, changes: Iterable[Change]) -> None:
-        """Write all changes in order, or raise StoreError and write none."""
+    def apply(self, changes: Iterable[Change | SessionChange]) -> bool:
+        """Write all changes in order, or raise StoreError and write none. True if signals were emitted."""
         staged = _Staged(self._signals, self._runs, self.last_position)
+        sessions = StagedSessions(self.sessions)
+        own: list[Change] = []
+        emitted: list[NewSignal] = []
         for change in changes:
-            staged.apply(change)
+            match change:
+                case EmitSignals(signals):
+                    emitted += signals
+                case SaveSession() | AddMessage() | AddInput() | SettleInputs() | LinkInputs():
+                    sessions.apply(change)
+                case _:
+                    own.append(change)
+                    staged.apply(change)
+        check_emitted(own, {new.id for new in emitted})
+        self.insert(emitted)  # The last that can fail, and it leaves all or none.
+        self.sessions.write(sessions)
         for record in staged.signals.values():
             self._put_signal(record)
         for run in staged.runs.values():
@@ -128,6 +153,7 @@ class MemoryTables:
         self.last_position = staged.last_position
         for request in staged.finished:
             self._requests.pop(request, None)
+        return bool(emitted)
 
     def _put_signal(self, record: SignalRecord) -> None:
         old = self._signals.get(record.id)
@@ -242,6 +268,11 @@ class MemoryTables:
                 self._tags.pop(run_id, None)
                 runs += 1
         return Pruned(signals=len(old), runs=runs)
+
+    def prune_sessions(self, before: float, limit: int | None = None) -> int:
+        """Remove sessions last saved before this time, but those that a run which has not ended names."""
+        needed = {run.session for each in self._live for run in self._runs_by_signal(each) if run.ended_at is None}
+        return self.sessions.prune(before, limit, needed)
 
     def _position(self, run_id: str) -> int:
         return self._runs[run_id].position
