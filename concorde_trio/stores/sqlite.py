@@ -27,9 +27,9 @@ from concorde_trio.stores.sqlite_inline import InlineWriter
 from concorde_trio.stores.sqlite_owner import own
 from concorde_trio.stores.sqlite_place import place_of
 from concorde_trio.stores.sqlite_reader import Reader
-from concorde_trio.stores.sqlite_session import WriteSession
 from concorde_trio.stores.sqlite_transaction import SqliteTransaction
 from concorde_trio.stores.sqlite_works import AddRequest, Apply, Emit, Prune
+from concorde_trio.stores.sqlite_write_session import WriteSession
 from concorde_trio.stores.sqlite_writer import ThreadWriter
 
 SHORT_LIST = 100

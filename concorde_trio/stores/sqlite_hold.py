@@ -19,7 +19,7 @@ import trio
 from outcome import Error, Outcome, Value, capture
 
 from concorde_trio.errors import TransactionOver
-from concorde_trio.stores.sqlite_session import WriteSession
+from concorde_trio.stores.sqlite_write_session import WriteSession
 
 GRACE = 0.2
 """Seconds after its time limit in which the Trio side, which has the better words, ends it first."""

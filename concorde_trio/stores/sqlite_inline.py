@@ -15,8 +15,8 @@ from concorde_trio.errors import TransactionOver
 from concorde_trio.stores.sqlite_errors import pauses
 from concorde_trio.stores.sqlite_hold import Call, over_message
 from concorde_trio.stores.sqlite_place import Place
-from concorde_trio.stores.sqlite_session import WriteSession
 from concorde_trio.stores.sqlite_works import Work, wakes
+from concorde_trio.stores.sqlite_write_session import WriteSession
 
 
 class InlineHold:

@@ -24,8 +24,8 @@ from concorde_trio.errors import StoreError
 from concorde_trio.stores.sqlite_errors import pauses
 from concorde_trio.stores.sqlite_hold import Hold
 from concorde_trio.stores.sqlite_place import Place
-from concorde_trio.stores.sqlite_session import WriteSession
 from concorde_trio.stores.sqlite_works import Work, wakes
+from concorde_trio.stores.sqlite_write_session import WriteSession
 
 POLL = 0.04
 """Seconds between two looks for commits of other processes (2.4 µs each), while somebody wants to hear of them."""

@@ -15,7 +15,7 @@ import trio.testing
 from concorde_trio._sansio.changes import ClaimSignal
 from concorde_trio.errors import StoreBusy, StoreError
 from concorde_trio.records import RequestKind
-from concorde_trio.stores import SqliteStore, sqlite, sqlite_session, sqlite_works
+from concorde_trio.stores import SqliteStore, sqlite, sqlite_works, sqlite_write_session
 from concorde_trio.testing.store_checks.samples import claimed, emitted, new_signal
 
 
@@ -194,7 +194,7 @@ async def test_an_interruption_of_the_disk_is_tried_again(
         return real(connection, *rest)  # type: ignore[arg-type]
 
     async with opened(tmp_path / "q.db", inline) as store:
-        monkeypatch.setattr(sqlite_session, "commit_works", failing)
+        monkeypatch.setattr(sqlite_write_session, "commit_works", failing)
         async with trio.open_nursery() as nursery:
             for number in range(5):
                 nursery.start_soon(store.emit, [new_signal(f"{number}")])

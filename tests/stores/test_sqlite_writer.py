@@ -13,7 +13,7 @@ import trio.testing
 from concorde_trio._sansio.changes import ClaimSignal, QueueRuns, StartRun
 from concorde_trio.errors import StoreError
 from concorde_trio.records import RequestKind, RunState
-from concorde_trio.stores import SqliteStore, sqlite_session, sqlite_works
+from concorde_trio.stores import SqliteStore, sqlite_works, sqlite_write_session
 from concorde_trio.testing.store_checks.samples import emitted, new_run, new_signal
 
 
@@ -35,7 +35,7 @@ class Gate:
             connection.set_trace_callback(self.texts.append)
             return real(connection, place, works)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(sqlite_session, "commit_works", commit)
+        monkeypatch.setattr(sqlite_write_session, "commit_works", commit)
 
     async def wait_reached(self) -> None:
         await trio.to_thread.run_sync(self.reached.wait, 20)
@@ -121,10 +121,10 @@ async def test_a_failure_of_the_writer_itself_is_heard_of(tmp_path: Path, monkey
 
     with trio.fail_after(20), pytest.raises(StoreError, match="planned"):
         async with store.open():
-            monkeypatch.setattr(sqlite_session.WriteSession, "commit_works", fail)
+            monkeypatch.setattr(sqlite_write_session.WriteSession, "commit_works", fail)
             with pytest.raises(RuntimeError, match="planned"):
                 await store.emit([new_signal()])
-            monkeypatch.setattr(sqlite_session.WriteSession, "try_begin", fail)
+            monkeypatch.setattr(sqlite_write_session.WriteSession, "try_begin", fail)
             for _ in range(2):
                 with pytest.raises(StoreError, match="planned"):
                     await store.emit([new_signal()])
