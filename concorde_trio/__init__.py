@@ -12,15 +12,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from concorde_trio._sansio.lock_table import LockTable
     from concorde_trio._sansio.session_lock import SessionLock
+    from concorde_trio._sansio.session_terms import SessionSettings
     from concorde_trio.gateway import Gateway
+    from concorde_trio.models.anthropic import AnthropicModel
+    from concorde_trio.models.openai import OpenAIModel
+    from concorde_trio.models.scripted import ScriptedModel
     from concorde_trio.records import PostOutcome, Prompt, RunInfo, RunOutcome, RunPrompt, Signal, SignalRecord, Usage
     from concorde_trio.runtimes.command import CommandRuntime
     from concorde_trio.runtimes.command_rules import JsonLines, Rule, UsageRules
     from concorde_trio.runtimes.command_session import DerivedSession, NoSession, SessionFile
     from concorde_trio.runtimes.command_template import LiteralArgument
     from concorde_trio.runtimes.function import FunctionRuntime
+    from concorde_trio.runtimes.in_process import InProcessRuntime
     from concorde_trio.server.app import server_closing
     from concorde_trio.server.attribution import current_run
+    from concorde_trio.sessions.harness import SessionHarness
     from concorde_trio.signals.emit import emit_sync
     from concorde_trio.signals.handlers import SignalHandler
     from concorde_trio.signals.runtime import Runtime, RuntimeContext
@@ -32,16 +38,19 @@ if TYPE_CHECKING:
     from concorde_trio.tools.mcp import McpServer
 
 _HOMES = {
+    "AnthropicModel": "models.anthropic",
     "CommandRuntime": "runtimes.command",
     "DerivedSession": "runtimes.command_session",
     "FunctionRuntime": "runtimes.function",
     "Gateway": "gateway",
+    "InProcessRuntime": "runtimes.in_process",
     "JsonLines": "runtimes.command_rules",
     "LiteralArgument": "runtimes.command_template",
     "LockTable": "_sansio.lock_table",
     "McpServer": "tools.mcp",
     "MemoryStore": "stores.memory",
     "NoSession": "runtimes.command_session",
+    "OpenAIModel": "models.openai",
     "PostOutcome": "records",
     "Prompt": "records",
     "Rule": "runtimes.command_rules",
@@ -50,8 +59,11 @@ _HOMES = {
     "RunPrompt": "records",
     "Runtime": "signals.runtime",
     "RuntimeContext": "signals.runtime",
+    "ScriptedModel": "models.scripted",
     "SessionFile": "runtimes.command_session",
+    "SessionHarness": "sessions.harness",
     "SessionLock": "_sansio.session_lock",
+    "SessionSettings": "_sansio.session_terms",
     "Signal": "records",
     "SignalHandler": "signals.handlers",
     "SignalRecord": "records",
@@ -68,16 +80,19 @@ _HOMES = {
 }
 
 __all__ = [
+    "AnthropicModel",
     "CommandRuntime",
     "DerivedSession",
     "FunctionRuntime",
     "Gateway",
+    "InProcessRuntime",
     "JsonLines",
     "LiteralArgument",
     "LockTable",
     "McpServer",
     "MemoryStore",
     "NoSession",
+    "OpenAIModel",
     "PostOutcome",
     "Prompt",
     "Rule",
@@ -86,8 +101,11 @@ __all__ = [
     "RunPrompt",
     "Runtime",
     "RuntimeContext",
+    "ScriptedModel",
     "SessionFile",
+    "SessionHarness",
     "SessionLock",
+    "SessionSettings",
     "Signal",
     "SignalHandler",
     "SignalRecord",

@@ -185,6 +185,7 @@ class Dispatcher:
         step.changes.append(
             ch.EndRun(run.id, outcome.state, step.now, outcome.error, outcome.text, outcome.usage, prompt, context)
         )
+        step.changes.extend(live.with_end)
         step.events.append(
             events.RunEnded(
                 at=step.now,

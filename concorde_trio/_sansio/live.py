@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import attrs
 
+from concorde_trio._sansio.session_changes import EmitSignals, LinkInputs
 from concorde_trio.records import (
     PostOutcome,
     Run,
@@ -30,6 +31,8 @@ class LiveRun:
     started_at: float | None = None
     ended_at: float | None = None
     outcome: RunOutcome | None = None
+    with_end: tuple[EmitSignals | LinkInputs, ...] = ()
+    """What its Runtime wants in the commit that ends it (SES-21)."""
 
     @property
     def info(self) -> RunInfo:

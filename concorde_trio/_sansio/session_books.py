@@ -26,10 +26,14 @@ Ending = Literal["ok", "failed", "interrupted", "limited"]
 
 @attrs.define
 class RunTerms:
-    """The run that the session's turns belong to (SES-20): its limit in tokens, and what it has used."""
+    """The run that the session's turns belong to (SES-20): its limit in tokens, and what it has used.
+
+    ``over``: no further turn begins in it (SES-21).
+    """
 
     limit: int | None
     used: int = 0
+    over: bool = False
 
 
 @attrs.define

@@ -150,7 +150,7 @@ class SessionCourse:
             return False
         if self.run is None:
             return self.terms.signal_for is None
-        return self.run.limit is None or self.run.used < self.run.limit
+        return not self.run.over and (self.run.limit is None or self.run.used < self.run.limit)
 
     def _begin_something(self) -> bool:
         """From idle: a compaction that somebody wants, or a turn. Whether anything may have changed."""
@@ -209,6 +209,8 @@ class SessionCourse:
         books = self.books
         books.turn = None
         books.dirty = True
+        if turn.ending != "ok" and self.terms.signal_for is not None:
+            turn.run.over = True  # what is queued gets runs of its own (SES-21)
         books.step.turns.append(
             TurnResult(
                 turn=turn.number,

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import attrs
+
 from concorde_trio import events
 from concorde_trio._sansio.input_queue import Receipt, conflict
 from concorde_trio._sansio.model_events import ModelEvent, Purpose
 from concorde_trio._sansio.session_books import RunTerms, seconds
-from concorde_trio._sansio.session_changes import AddInput, EmitSignals, LinkInputs, SessionChange
+from concorde_trio._sansio.session_changes import AddInput, EmitSignals, LinkInputs
 from concorde_trio._sansio.session_course import SessionCourse
 from concorde_trio._sansio.session_terms import CallReport, Linked, RequestFailure, StopRequest, WaitingOn
 from concorde_trio._sansio.session_waiting import waiting_on
@@ -32,10 +34,10 @@ class SessionMachine(SessionCourse):
         receipt = self._answer(given)
         if receipt is None:
             runs_now = self.idle and not len(books.queue) and self._may_begin()
-            signal = self.terms.signal_for
+            # Made in any case: what can't become a signal later is refused now (SIG-5).
+            new = None if self.terms.signal_for is None else self.terms.signal_for(self.name, given)
             books.dirty = True
-            if signal is not None and self.run is None:
-                new = signal(self.name, given)
+            if new is not None and (self.run is None or self.run.over):
                 self.linked[given.id] = Linked(given, new.id)
                 books.step.changes += [
                     EmitSignals((new,)),
@@ -123,6 +125,7 @@ class SessionMachine(SessionCourse):
             books.queue.restore(given)
         else:
             if mine:
+                given = attrs.evolve(given, attachments=tuple(each for one in mine for each in one.input.attachments))
                 self._settled(tuple(each.input for each in mine), InputState.DELIVERED, queued=False)
             books.dirty = True
             books.queue.restore(given)
@@ -136,14 +139,23 @@ class SessionMachine(SessionCourse):
         if prompts:
             self._settled(tuple(prompts), InputState.CANCELLED, queued=False)
 
-    def end_run(self) -> tuple[SessionChange, ...]:
+    def no_more_turns(self) -> None:
+        """The worker stops: the turn that is being taken is the run's last (SES-21)."""
+        if self.run is not None:
+            self.run.over = True
+
+    def route(self) -> None:
+        """Queued inputs that no run can take become signals at once: what a crash left (SES-20)."""
+        self.books.step.changes += self.end_run()
+
+    def end_run(self) -> tuple[EmitSignals | LinkInputs, ...]:
         """The run is over: no turn begins any more. What is still queued becomes signals, in the commit that ends it."""
         self.run = None
         signal = self.terms.signal_for
         if signal is None:
             return ()
         waiting = tuple(self.books.queue)
-        changes: list[SessionChange] = []
+        changes: list[EmitSignals | LinkInputs] = []
         for each in waiting:
             new = signal(self.name, each)
             changes += [EmitSignals((new,)), LinkInputs((each.id,), new.id)]

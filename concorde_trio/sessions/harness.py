@@ -336,6 +336,8 @@ class SessionHarness:
             held=stored.record.held,
         )
         machine.close_prompts([each.input for each in unsettled if each.signal_id is None and each.prompt])
+        if self._signal_for is not None:
+            machine.route()
         machine.timer()
         return machine
 

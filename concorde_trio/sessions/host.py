@@ -42,6 +42,10 @@ class Port(Protocol):
         """A request has ended: with ReplyEnd (None), or without a reply."""
         ...
 
+    def request_stopped(self, epoch: int) -> None:
+        """A request's work is over because it was stopped; it has no reply."""
+        ...
+
     def request_fired(self, epoch: int) -> None:
         """A request's work was ended by its own deadline."""
         ...

@@ -108,9 +108,12 @@ class LocalHost:
                 if travels(error):
                     raise
                 failure = self._failure(error, model)
-        if work.scope.cancelled_caught and work.reason is None:
+        if not work.scope.cancelled_caught:
+            port.request_over(epoch, purpose, failure)
+        elif work.reason is None:
             port.request_fired(epoch)
-        port.request_over(epoch, purpose, failure)
+        else:
+            port.request_stopped(epoch)
 
     def _failure(self, error: BaseException, model: Model) -> RequestFailure:
         cause = not_cancelled(error) or error

@@ -218,11 +218,19 @@ class SessionLoop:
         self._requests.pop(epoch, None)
         self.machine.request_over(epoch, purpose, failure)
 
+    def request_stopped(self, epoch: int) -> None:
+        """A request's work is over, as it was asked to be."""
+        self._put(partial(self._requests.pop, epoch, None))
+
     def request_fired(self, epoch: int) -> None:
         """A request's work was ended by its deadline: before anything that is queued (SES-3)."""
         if not self.over:
-            self._inbox.appendleft(partial(self.machine.fired, epoch))
+            self._inbox.appendleft(partial(self._request_fired, epoch))
             self._lot.unpark()
+
+    def _request_fired(self, epoch: int) -> None:
+        self._requests.pop(epoch, None)
+        self.machine.fired(epoch)
 
     def call_over(
         self, call_id: str | None, registration: int | None, report: CallReport, *, fired: bool = False
@@ -298,8 +306,24 @@ class SessionLoop:
             or self._calls
             or self.watchers
             or self.kept
+            or machine.linked
             or any(each.ended is None for each in machine.calls.abandoned)
         )
+
+    def tell(self, act: Callable[[], object]) -> None:
+        """Have the loop do this between two events; nobody waits for it."""
+        self._put(act)
+
+    def look(self) -> None:
+        """Something of the machine was changed from outside: store it and go on."""
+        self._put(self.machine.timer)
+
+    def wait_for_turn(self, input_ids: Sequence[str]) -> TurnWaiter:
+        """A waiter for the turn that takes these inputs, for whoever is inside the loop (``ask``)."""
+        waiter = TurnWaiter()
+        for input_id in input_ids:
+            self._turns.setdefault(input_id, []).append(waiter)
+        return waiter
 
     def close(self) -> None:
         """End the loop, once what is in the inbox is taken."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -18,6 +18,7 @@ from concorde_trio import events
 from concorde_trio._sansio.dispatch import Dispatcher
 from concorde_trio._sansio.live import LiveRun
 from concorde_trio._sansio.reports import CANCELLED_BY_OPERATOR, Cancel, Handled, Inbox, Step, StopMode
+from concorde_trio._sansio.session_changes import EmitSignals, LinkInputs
 from concorde_trio.failures import traceback_of
 from concorde_trio.records import PostOutcome, RunOutcome, RunState, Signal, SignalRecord, SignalState
 from concorde_trio.signals.event_bus import EventBus
@@ -76,9 +77,11 @@ class Driver:
 
     # --- what other tasks report --------------------------------------------------------------------------------
 
-    def run_over(self, run_id: str, outcome: RunOutcome) -> None:
+    def run_over(self, run_id: str, outcome: RunOutcome, with_end: Sequence[EmitSignals | LinkInputs]) -> None:
         """A Runtime has returned: from this moment no request is attributed to its run (TAG-1)."""
-        tag = self.core.runs[run_id].run.tag
+        live = self.core.runs[run_id]
+        live.with_end = tuple(with_end)
+        tag = live.run.tag
         if tag is not None:
             self.core.tags.release(tag, run_id)
         del self.stoppers[run_id]
@@ -109,7 +112,7 @@ class Driver:
             event.kind,
             event.seconds,
         )
-        self._publish([event])
+        self.publish([event])
 
     def changed(self) -> None:
         """The store has something new: signals or requests."""
@@ -199,13 +202,13 @@ class Driver:
         missed = sum(now - signal.emitted_at > LATE for signal in found)
         if missed:
             logger.warning("a sweep found %d signals that no notification had told of", missed)
-            self._publish([events.WakeMissed(at=now)])
+            self.publish([events.WakeMissed(at=now)])
 
     async def _finish(self, step: Step) -> None:
         """Commit a step, tell of it, and do what it decided."""
         if step.changes:
             await self._store.apply(step.changes)
-        self._publish(step.events)
+        self.publish(step.events)
         for live in step.starts:
             self._start(live)
         posts = {signal.id: (signal, outcome) for signal, outcome in step.posts}
@@ -226,7 +229,8 @@ class Driver:
             if isinstance(event, events.WorkerStopping):
                 self._escalate()
 
-    def _publish(self, told: Iterable[events.Event]) -> None:
+    def publish(self, told: Iterable[events.Event]) -> None:
+        """Tell of events that are true already, with live tags masked (TAG-4)."""
         if self.core.tags.known:
             told = [self._masked(event) for event in told]
         self._bus.publish(told)
@@ -235,7 +239,7 @@ class Driver:
         """TAG-4: an error may quote the tag of another run, which is live; and so may a name."""
         mask = self.core.tags.mask
         shown: dict[str, Any] = {}
-        for field in ("error", "session"):
+        for field in ("error", "session", "waits_for", "reason"):
             text = getattr(event, field, None)
             if text and (masked := mask(text)) != text:
                 shown[field] = masked
@@ -275,7 +279,7 @@ class Driver:
         if stopper is None or not stopper.stop(reason, state):
             return
         signal_id = self.core.runs[run_id].run.signal_id
-        self._publish(
+        self.publish(
             [events.RunStopping(at=self._options.wall_clock(), run_id=run_id, signal_id=signal_id, reason=reason)]
         )
 

@@ -6,24 +6,26 @@ when they are cancelled.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import trio
 
 from concorde_trio._sansio.live import LiveRun
+from concorde_trio._sansio.session_changes import EmitSignals, LinkInputs
 from concorde_trio.failures import describe, travels
 from concorde_trio.records import PostOutcome, RunOutcome, Signal
 from concorde_trio.signals.handlers import SignalHandler
 from concorde_trio.signals.outcomes import outcome_of
-from concorde_trio.signals.runtime import Runtime
+from concorde_trio.signals.runtime import Execution, Runtime, executing
 from concorde_trio.signals.stopper import Stopper
 
 
 class Reports(Protocol):
     """Where the tasks of a signal report to: the driver."""
 
-    def run_over(self, run_id: str, outcome: RunOutcome) -> None:
-        """The Runtime has returned or raised, and everything of the run is over."""
+    def run_over(self, run_id: str, outcome: RunOutcome, with_end: Sequence[EmitSignals | LinkInputs]) -> None:
+        """The Runtime has returned or raised, and everything of the run is over; see Execution for ``with_end``."""
         ...
 
     def post_over(self, signal_id: str, error: str | None) -> None:
@@ -84,6 +86,8 @@ class SignalTask:
     async def _execute(self, live: LiveRun, stopper: Stopper) -> None:
         outcome: object = None
         raised: BaseException | None = None
+        execution = Execution(run_id=live.run.id, signal_id=live.run.signal_id)
+        executing.set(execution)  # of this task alone
         try:
             with stopper.scope:
                 outcome = await self._runtime.run(live.run.run_prompt)
@@ -92,7 +96,7 @@ class SignalTask:
                 raise
             raised = error  # It fails this run alone (RUN-3).
             self._reports.log_failure(f"run {live.run.id}", error)
-        self._reports.run_over(live.run.id, outcome_of(outcome, raised, stopper))
+        self._reports.run_over(live.run.id, outcome_of(outcome, raised, stopper), execution.with_end)
 
     async def _run_post(self, signal: Signal, outcome: PostOutcome, stopper: Stopper) -> None:
         error: str | None = None

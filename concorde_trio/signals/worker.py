@@ -310,6 +310,9 @@ class SignalWorker:
 
     async def _work(self, agent_server_url: str | None, task_status: trio.TaskStatus[None]) -> None:
         options = self.options
+        for kind, handler in getattr(self._runtime, "builtin_handlers", {}).items():
+            if kind not in self.handlers:  # a handler of the user's takes the place of a built-in one (SES-20)
+                self.handlers.add(kind, handler)
         self.handlers.freeze()
         kinds = {
             kind: KindInfo(holds=handler.post is not None, repeatable=handler.repeatable)
@@ -334,6 +337,9 @@ class SignalWorker:
                     queue=self.store.queue,
                     agent_server_url=agent_server_url,
                     programs_lock=self.store.programs_lock,
+                    store=self.store,
+                    bus=self._bus,
+                    publish=driver.publish,
                 )
                 await stack.enter_async_context(self._runtime.open(context))
             await stack.enter_async_context(self.store.on_change(driver.changed))

@@ -1,0 +1,65 @@
+"""The sessions of one worker, while it works: what is routed, what was left by a crash, what a stop means for them (SES-20).
+
+The law: an input is, at every commit, in a session's queue with a run in flight, or linked to a signal that is not settled,
+or settled. What a crash left otherwise is put right before anything is claimed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+from concorde_trio.conversations.run_turns import run_turns
+from concorde_trio.conversations.session_input import SESSION_INPUT, signal_for
+from concorde_trio.events import Event, SignalSettled, WorkerStopping
+from concorde_trio.records import RunOutcome, RunPrompt, SignalState
+from concorde_trio.sessions.harness import SessionHarness
+from concorde_trio.sessions.local_host import Surroundings
+from concorde_trio.signals.runtime import RuntimeContext, executing
+from concorde_trio.signals.store import SignalStore
+
+
+class Conversations:
+    """Joins a harness with the worker that opened its runtime."""
+
+    def __init__(self, harness: SessionHarness, *, now: Callable[[], float] = time.time) -> None:
+        self.harness = harness
+        self._now = now
+        self._stopping = False
+
+    @asynccontextmanager
+    async def open(self, context: RuntimeContext, surroundings: Surroundings) -> AsyncIterator[None]:
+        """Serve the sessions of this worker's store until the block is left."""
+        self._stopping = False
+        async with self.harness.serve(signal_for=signal_for, surroundings=surroundings, publish=context.publish):
+            if context.store is not None:
+                await self._recover(context.store)
+            if context.bus is not None:
+                context.bus.call(self._note)
+            yield
+
+    async def _recover(self, store: SignalStore) -> None:
+        """Every session with an unsettled input is loaded: that routes what was not; then what waits for nothing is settled."""
+        for name in dict.fromkeys(each.session for each in await self.harness.store.unsettled_inputs()):
+            loop = await self.harness.loop(name)
+            for signal_id in {each.signal_id for each in loop.machine.linked.values()}:
+                record = await store.signal(signal_id)
+                if record is None or record.state in (SignalState.DONE, SignalState.FAILED):
+                    await loop.ask(partial(loop.machine.signal_settled, signal_id))
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, SignalSettled) and event.kind == SESSION_INPUT:
+            for loop in self.harness.loops.values():
+                if any(each.signal_id == event.signal_id for each in loop.machine.linked.values()):
+                    loop.tell(partial(loop.machine.signal_settled, event.signal_id))
+        elif isinstance(event, WorkerStopping):
+            self._stopping = True
+            for loop in self.harness.loops.values():
+                if loop.machine.run is not None:
+                    loop.tell(loop.machine.no_more_turns)
+
+    async def run(self, prompt: RunPrompt) -> RunOutcome:
+        """Execute a run."""
+        return await run_turns(self.harness, prompt, executing.get(), stopping=lambda: self._stopping, now=self._now)

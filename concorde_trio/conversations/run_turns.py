@@ -1,0 +1,97 @@
+"""A run of the worker as turns of a session (SES-21).
+
+The law: the run keeps its locks until its session is idle and its queue empty, and its outcome is that of the turn that took
+its prompt. However it ends, also cancelled, the turn has ended, nothing that it started is left, and what is still queued
+becomes signals in the commit that ends the run.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+import trio
+
+from concorde_trio._sansio.session_terms import TurnResult
+from concorde_trio.errors import WrongState
+from concorde_trio.messages import Input
+from concorde_trio.records import RunOutcome, RunPrompt, RunState
+from concorde_trio.sessions.harness import SessionHarness
+from concorde_trio.sessions.loop import SessionLoop, TurnWaiter
+from concorde_trio.signals.runtime import Execution
+
+LEFT_RUNNING = 15.0
+"""Seconds in which what a run's tools left running must have ended with it."""
+
+
+async def run_turns(
+    harness: SessionHarness,
+    prompt: RunPrompt,
+    execution: Execution | None,
+    *,
+    stopping: Callable[[], bool],
+    now: Callable[[], float],
+) -> RunOutcome:
+    """Execute a run. ``stopping``: whether the worker takes nothing new."""
+    loop = await harness.loop(prompt.session)
+    machine = loop.machine
+    given = Input(
+        id=f"prompt_{uuid.uuid4().hex if execution is None else execution.run_id}", text=prompt.text, at=now()
+    )
+    begun = False
+
+    def begin() -> TurnWaiter:
+        nonlocal begun
+        machine.begin_run(prompt.usage_limit)
+        begun = True
+        taken = machine.run_prompt(given, None if execution is None else execution.signal_id)
+        if stopping():
+            machine.no_more_turns()
+        return loop.wait_for_turn([each.id for each in taken])
+
+    try:
+        with trio.CancelScope(shield=True):  # one commit: afterwards it is known whether the run has begun
+            waiter = await loop.ask(begin)
+        await waiter.done.wait()
+        await loop.wait_until(lambda: machine.idle)
+    finally:
+        if begun:
+            with trio.move_on_after(harness.settings.stop_wait + LEFT_RUNNING, shield=True):
+                await _end(loop, execution)
+    if waiter.result is None:
+        raise WrongState(f"session {prompt.session!r} was closed before the turn of its run ended")
+    return _outcome(waiter.result)
+
+
+async def _end(loop: SessionLoop, execution: Execution | None) -> None:
+    """End the turn if it is still being taken, and all that was left running; then hand over what is queued."""
+    machine = loop.machine
+    try:
+        if not machine.idle:
+
+            def interrupt() -> None:
+                machine.no_more_turns()
+                machine.interrupt("the run was stopped")
+
+            await loop.ask(interrupt)
+            await loop.wait_until(lambda: machine.idle)
+        loop.kept.stop()
+        await loop.kept.gone()
+    finally:
+        # Not by the loop: this must not fail, and no await of the loop's lies inside one of its machine's methods.
+        changes = machine.end_run()
+        if execution is not None:
+            execution.with_end += changes
+        loop.look()
+
+
+def _outcome(turn: TurnResult) -> RunOutcome:
+    if turn.outcome == "ok":
+        return RunOutcome.ok(turn.text, usage=turn.usage)
+    if turn.outcome == "limited":
+        return RunOutcome.limited(turn.error or "", text=turn.text, usage=turn.usage)
+    if turn.outcome == "failed":
+        return RunOutcome.failed(turn.error or "", text=turn.text, usage=turn.usage)
+    return RunOutcome(
+        state=RunState.CANCELLED, error=turn.error or "its turn was interrupted", text=turn.text, usage=turn.usage
+    )
