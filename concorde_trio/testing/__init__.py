@@ -1,5 +1,17 @@
-"""Fakes, and one conformance suite a protocol, for people who write their own stores and runtimes."""
+"""Fakes, and one conformance suite a protocol, for people who write their own stores, runtimes and model clients."""
 
+from concorde_trio.testing.message_shape import check_message_shape
+from concorde_trio.testing.model import check_model, model_checks
+from concorde_trio.testing.model_dialects import AnthropicDialect, Dialect, OpenAIDialect
 from concorde_trio.testing.signal_store import check_signal_store, signal_store_checks
 
-__all__ = ["check_signal_store", "signal_store_checks"]
+__all__ = [
+    "AnthropicDialect",
+    "Dialect",
+    "OpenAIDialect",
+    "check_message_shape",
+    "check_model",
+    "check_signal_store",
+    "model_checks",
+    "signal_store_checks",
+]
