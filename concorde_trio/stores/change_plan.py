@@ -1,4 +1,4 @@
-"""A batch of changes, folded to one row for each signal and run it touches: what a SQL store writes.
+"""A batch of changes, folded to one row for each signal, run and session it touches: what a SQL store writes.
 
 The law: a plan says what the rows must be before, and what they are after, so that writing it in any order gives what
 the changes give in theirs. Changes that contradict each other are refused here; what contradicts the rows is found by
@@ -23,9 +23,20 @@ from concorde_trio._sansio.changes import (
     StartRun,
 )
 from concorde_trio._sansio.json_values import encode
+from concorde_trio._sansio.session_changes import (
+    AddInput,
+    AddMessage,
+    EmitSignals,
+    LinkInputs,
+    SaveSession,
+    SessionChange,
+    SettleInputs,
+)
 from concorde_trio.errors import StoreError
-from concorde_trio.records import Run, RunState, SignalPhase, SignalState, Usage
+from concorde_trio.records import NewSignal, Run, RunState, SignalPhase, SignalState, Usage
 from concorde_trio.stores.change_checks import END_FROM, check_end, check_queue, check_settle
+from concorde_trio.stores.session_change_checks import check_emitted
+from concorde_trio.stores.session_plan import SessionPlan
 
 
 @attrs.define
@@ -66,15 +77,20 @@ class RunDelta:
 
 @attrs.define
 class ChangePlan:
-    """What a batch comes to. ``positions``: the first and the last that it gives out, None if none."""
+    """What a batch comes to. ``positions``: the first and the last that it gives out, None if none.
+
+    ``emitted``: signals to be stored, in this order.
+    """
 
     signals: dict[str, SignalDelta] = attrs.field(factory=dict)
     runs: dict[str, RunDelta] = attrs.field(factory=dict)
     finished: list[int] = attrs.field(factory=list)
     positions: tuple[int, int] | None = None
+    emitted: list[NewSignal] = attrs.field(factory=list)
+    sessions: SessionPlan = attrs.field(factory=SessionPlan)
 
 
-def plan(changes: Iterable[Change]) -> ChangePlan:
+def plan(changes: Iterable[Change | SessionChange]) -> ChangePlan:
     """Fold changes, in order; StoreError if one contradicts another or itself."""
     result = ChangePlan()
     for change in changes:
@@ -103,6 +119,11 @@ def plan(changes: Iterable[Change]) -> ChangePlan:
                 delta.state, delta.phase, delta.settled_at, delta.error = state, None, at, error
             case FinishRequest(request_id):
                 result.finished.append(request_id)
+            case EmitSignals(signals):
+                result.emitted += signals
+            case SaveSession() | AddMessage() | AddInput() | SettleInputs() | LinkInputs():
+                result.sessions.add(change)
+    check_emitted(result.signals, {new.id for new in result.emitted})
     return result
 
 

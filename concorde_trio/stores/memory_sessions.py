@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Collection, Iterable
-from typing import Any, TypeAlias
+from typing import Any
 
 import attrs
 
@@ -19,6 +19,7 @@ from concorde_trio.messages import InputState, Message, Role
 from concorde_trio.records import Usage
 from concorde_trio.sessions.store import SessionFilter, SessionRecord, StoredInput, StoredSession
 from concorde_trio.stores.session_change_checks import (
+    SessionRowChange,
     check_input,
     check_link,
     check_message,
@@ -27,8 +28,6 @@ from concorde_trio.stores.session_change_checks import (
     message_name,
     read_message,
 )
-
-OwnChange: TypeAlias = SaveSession | AddMessage | AddInput | SettleInputs | LinkInputs
 
 
 @attrs.define
@@ -189,7 +188,7 @@ class StagedSessions:
         self.messages: dict[tuple[str, int], tuple[Role, str]] = {}
         self.inputs: dict[str, StoredInput] = {}
 
-    def apply(self, change: OwnChange) -> None:
+    def apply(self, change: SessionRowChange) -> None:
         """Do one change; StoreError if it is wrong or does not fit."""
         match change:
             case SaveSession():

@@ -131,7 +131,6 @@ class MemoryTables:
         """Write all changes in order, or raise StoreError and write none. True if signals were emitted."""
         staged = _Staged(self._signals, self._runs, self.last_position)
         sessions = StagedSessions(self.sessions)
-        own: list[Change] = []
         emitted: list[NewSignal] = []
         for change in changes:
             match change:
@@ -140,9 +139,8 @@ class MemoryTables:
                 case SaveSession() | AddMessage() | AddInput() | SettleInputs() | LinkInputs():
                     sessions.apply(change)
                 case _:
-                    own.append(change)
                     staged.apply(change)
-        check_emitted(own, {new.id for new in emitted})
+        check_emitted(staged.signals, {new.id for new in emitted})
         self.insert(emitted)  # The last that can fail, and it leaves all or none.
         self.sessions.write(sessions)
         for record in staged.signals.values():

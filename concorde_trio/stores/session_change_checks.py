@@ -9,16 +9,18 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
-from concorde_trio._sansio.changes import Change, ClaimSignal, InterruptSignal, QueueRuns, SettleSignal, StartPost
 from concorde_trio._sansio.json_values import decode, encode
 from concorde_trio._sansio.session_changes import AddInput, AddMessage, LinkInputs, SaveSession, SettleInputs
 from concorde_trio.errors import InvalidValue, StoreError
 from concorde_trio.messages import InputState, Message, Role, message_from_json
 from concorde_trio.records import Usage
+
+SessionRowChange: TypeAlias = SaveSession | AddMessage | AddInput | SettleInputs | LinkInputs
+"""A session's changes of its own rows: all but EmitSignals."""
 
 MOST_BYTES = 500_000_000
 """Bytes of the text of one message: half of what SQLite holds in a row."""
@@ -81,17 +83,11 @@ def check_link(change: LinkInputs) -> None:
     _check_texts(f"inputs {change.ids!r:.200}", change.signal_id)
 
 
-def check_emitted(changes: Iterable[Change], emitted: set[str]) -> None:
+def check_emitted(changed: Iterable[str], emitted: set[str]) -> None:
     """StoreError if a signal is emitted and changed at once: which came first could not be told from a folded batch."""
-    for change in changes:
-        if (
-            isinstance(change, ClaimSignal | QueueRuns | InterruptSignal | StartPost | SettleSignal)
-            and change.signal_id in emitted
-        ):
-            raise StoreError(
-                f"signal {change.signal_id} is emitted in this batch, so {type(change).__name__} cannot be in it too; "
-                "apply it in a later one"
-            )
+    for signal_id in changed:
+        if signal_id in emitted:
+            raise StoreError(f"signal {signal_id} is emitted in this batch; change it in a later one")
 
 
 def message_name(session: str, seq: int) -> str:

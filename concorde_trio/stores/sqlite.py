@@ -6,6 +6,7 @@ The law: everything that is written goes through one writer, in commits that are
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -13,13 +14,18 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+import attrs
 import trio
 
 from concorde_trio._sansio.changes import Change
+from concorde_trio._sansio.session_changes import SessionChange
 from concorde_trio.errors import InvalidValue, StoreError, TransactionOver, UsageError
+from concorde_trio.messages import Message
 from concorde_trio.records import NewSignal, Request, RequestKind, Run, SignalRecord, Unfinished
+from concorde_trio.sessions.store import SessionFilter, SessionRecord, StoredInput, StoredSession
 from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter, Transaction
 from concorde_trio.stores import sqlite_queries as queries
+from concorde_trio.stores import sqlite_session_queries as session_queries
 from concorde_trio.stores import transactions
 from concorde_trio.stores.change_plan import plan
 from concorde_trio.stores.sqlite_errors import pauses
@@ -28,7 +34,7 @@ from concorde_trio.stores.sqlite_owner import own
 from concorde_trio.stores.sqlite_place import place_of
 from concorde_trio.stores.sqlite_reader import Reader
 from concorde_trio.stores.sqlite_transaction import SqliteTransaction
-from concorde_trio.stores.sqlite_works import AddRequest, Apply, Emit, Prune
+from concorde_trio.stores.sqlite_works import AddRequest, Apply, Emit, Prune, PruneSessions
 from concorde_trio.stores.sqlite_write_session import WriteSession
 from concorde_trio.stores.sqlite_writer import ThreadWriter
 
@@ -37,6 +43,9 @@ SHORT_LIST = 100
 
 PRUNE_AT_ONCE = 200
 """Signals pruned in one commit, so that others get between."""
+
+PRUNE_SESSIONS_AT_ONCE = 50
+"""Sessions pruned in one commit; each may have thousands of messages."""
 
 WORKER_PATIENCE = 20
 """How many times longer than others a worker waits for a busy database, before it gives up and stops."""
@@ -181,8 +190,8 @@ class SqliteStore:
         """True in a task that is inside an open transaction of this store."""
         return transactions.inside(self)
 
-    async def apply(self, changes: Sequence[Change]) -> None:
-        """Write all of it in one commit, in order. On an error nothing is written."""
+    async def apply(self, changes: Sequence[Change | SessionChange]) -> None:
+        """Write all of it in one commit, in order: a worker's changes and sessions' (SES-21). On an error nothing is written."""
         writer, _ = self._opened()
         transactions.refuse_inside(self, "apply")
         await writer.write(Apply(plan(changes)), self._patience * WORKER_PATIENCE)
@@ -194,7 +203,10 @@ class SqliteStore:
         await writer.write(AddRequest(kind, target), self._patience)
 
     async def prune(self, before: float) -> Pruned:
-        """Remove signals settled before this wall-clock time, with their runs, some hundreds in a commit (STP-5)."""
+        """Remove signals settled before this wall-clock time, with their runs, some hundreds in a commit (STP-5).
+
+        And sessions last saved before it, as ``prune_sessions`` does.
+        """
         writer, _ = self._opened()
         transactions.refuse_inside(self, "prune")
         total = Pruned(signals=0, runs=0)
@@ -202,7 +214,25 @@ class SqliteStore:
             part: Pruned = await writer.write(Prune(before, PRUNE_AT_ONCE), self._patience)
             total = Pruned(signals=total.signals + part.signals, runs=total.runs + part.runs)
             if part.signals < PRUNE_AT_ONCE:
-                return total
+                break
+        return attrs.evolve(total, sessions=await self._prune_sessions(before, math.inf))
+
+    async def prune_sessions(self, before: float, limit: int = 1_000) -> int:
+        """Remove at most ``limit`` sessions last saved before this time, the oldest; how many (STP-5)."""
+        self._opened()
+        transactions.refuse_inside(self, "prune_sessions")
+        return await self._prune_sessions(before, limit)
+
+    async def _prune_sessions(self, before: float, limit: float) -> int:
+        writer, _ = self._opened()
+        total = 0
+        while total < limit:
+            most = int(min(limit - total, PRUNE_SESSIONS_AT_ONCE))
+            part: int = await writer.write(PruneSessions(before, most), self._patience)
+            total += part
+            if part < most:
+                break
+        return total
 
     # --- reads ----------------------------------------------------------------------------------------------
 
@@ -254,6 +284,36 @@ class SqliteStore:
     async def counts(self) -> dict[str, dict[str, int]]:
         """How many signals and runs are in each state."""
         return await self._opened()[1].long(queries.counts)
+
+    # --- sessions -------------------------------------------------------------------------------------------
+
+    async def load_session(self, name: str) -> StoredSession | None:
+        """What a loop starts from, None if there is no such session (SES-17)."""
+        return await self._opened()[1].long(partial(session_queries.load_session, name=name))
+
+    async def session(self, name: str) -> SessionRecord | None:
+        """A session's row, None if there is none."""
+        return await self._opened()[1].short(partial(session_queries.session, name=name))
+
+    async def sessions(self, where: SessionFilter) -> list[SessionRecord]:
+        """Sessions, most recently updated first, then by name downwards."""
+        return await self._opened()[1].long(partial(session_queries.sessions, where=where))
+
+    async def messages(self, session: str, *, after: int = 0, limit: int = 50) -> list[Message]:
+        """Its messages with a higher seq than ``after``, in order, compacted ones included."""
+        return await self._opened()[1].long(partial(session_queries.messages, name=session, after=after, limit=limit))
+
+    async def latest_messages(self, session: str, *, limit: int = 50) -> list[Message]:
+        """Its last messages, in order."""
+        return await self._opened()[1].long(partial(session_queries.latest_messages, name=session, limit=limit))
+
+    async def input(self, input_id: str) -> StoredInput | None:
+        """One row of the ledger, None if there is none (SES-10a)."""
+        return await self._opened()[1].short(partial(session_queries.input_by_id, input_id=input_id))
+
+    async def unsettled_inputs(self, session: str | None = None) -> list[StoredInput]:
+        """Every queued input, of one session or of all, in the order in which they were accepted."""
+        return await self._opened()[1].long(partial(session_queries.unsettled_inputs, name=session))
 
     # --- wakeups --------------------------------------------------------------------------------------------
 

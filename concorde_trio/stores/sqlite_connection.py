@@ -6,6 +6,7 @@ is refused untouched and two processes that open a fresh file at once both succe
 
 from __future__ import annotations
 
+import re
 import sqlite3
 
 from concorde_trio.errors import SchemaTooNew, StoreError
@@ -13,7 +14,7 @@ from concorde_trio.stores.sqlite_place import Place
 from concorde_trio.stores.sqlite_sql import each_statement, migrations
 
 _OLDEST = (3, 37, 0)
-_OURS = ("signals", "runs", "concorde_requests")
+_MADE = re.compile(r"^create (?:unique )?(?:table|index) (\w+)", re.MULTILINE)
 
 
 def connect(place: Place, *, read_only: bool = False) -> sqlite3.Connection:
@@ -63,20 +64,23 @@ def migrate(connection: sqlite3.Connection, place: Place) -> None:
 
 
 def schema_version(connection: sqlite3.Connection, place: Place) -> int:
-    """The version stored, 0 if none; SchemaTooNew, or a StoreError if the tables are somebody else's."""
-    tables = {name for (name,) in connection.execute("select name from sqlite_schema where type = 'table'")}
-    if "concorde_meta" not in tables:
-        if foreign := sorted(tables.intersection(_OURS)):
-            raise StoreError(
-                f"the database {place.database} has a table {foreign[0]!r} that this package did not make; "
-                "rename it, or name another file for the queue"
-            )
-        return 0
-    version: int = connection.execute("select schema_version from concorde_meta").fetchone()[0]
+    """The version stored, 0 if none; SchemaTooNew, or a StoreError if a name that it needs is somebody else's."""
+    there = {name.lower(): (kind, name) for kind, name in connection.execute("select type, name from sqlite_schema")}
+    version: int = 0
+    if "concorde_meta" in there:
+        version = connection.execute("select schema_version from concorde_meta").fetchone()[0]
     newest = migrations()[-1][0]
     if version > newest:
         raise SchemaTooNew(
             f"the database {place.database} has schema version {version}, and this package knows versions up to "
             f"{newest}; use the newer package that wrote it"
         )
+    for number, script in migrations():
+        for made in _MADE.findall(script) if number > version else ():
+            if made in there:
+                kind, name = there[made]
+                raise StoreError(
+                    f"the database {place.database} has {'an' if kind == 'index' else 'a'} {kind} {name!r} that this "
+                    "package did not make; rename it, or name another file for the queue"
+                )
     return version

@@ -27,7 +27,7 @@ SIGNAL_BY_ID = f"select {SIGNAL} from signals where id = ?"
 RUN_BY_ID = f"select {RUN} from runs where id = ?"
 
 
-def _bound(text: str) -> str | None:
+def bound(text: str) -> str | None:
     """``text`` as a parameter; null, which equals nothing, if it has lone surrogates, which nothing stored has."""
     if text.isascii():
         return text
@@ -76,13 +76,13 @@ def queue(connection: sqlite3.Connection) -> str:
 
 def signal(connection: sqlite3.Connection, signal_id: str) -> SignalRecord | None:
     """One signal."""
-    row = connection.execute(SIGNAL_BY_ID, (_bound(signal_id),)).fetchone()
+    row = connection.execute(SIGNAL_BY_ID, (bound(signal_id),)).fetchone()
     return None if row is None else read_signal(row)
 
 
 def run(connection: sqlite3.Connection, run_id: str) -> Run | None:
     """One run."""
-    row = connection.execute(RUN_BY_ID, (_bound(run_id),)).fetchone()
+    row = connection.execute(RUN_BY_ID, (bound(run_id),)).fetchone()
     return None if row is None else read_run(row)
 
 
@@ -99,7 +99,7 @@ def signals_query(where: SignalFilter) -> tuple[str, list[Any]]:
         conditions.append(f"state = '{SignalState(where.state).value}'")
     if where.kind is not None:
         conditions.append("kind = ?")
-        parameters.append(_bound(where.kind))
+        parameters.append(bound(where.kind))
     if where.before is not None:
         conditions.append("seq < ?")
         parameters.append(where.before)
@@ -114,13 +114,13 @@ def runs_query(where: RunFilter) -> tuple[str, list[Any]]:
         conditions.append(f"state = '{RunState(where.state).value}'")
     if where.signal_id is not None:
         conditions.append("signal_id = ?")
-        parameters.append(_bound(where.signal_id))
+        parameters.append(bound(where.signal_id))
     if where.session is not None:
         conditions.append("session = ?")
-        parameters.append(_bound(where.session))
+        parameters.append(bound(where.session))
     if where.resource is not None:
         conditions.append("exists (select 1 from json_each(runs.resources) where value = ?)")
-        parameters.append(_bound(where.resource))
+        parameters.append(bound(where.resource))
     if where.before is not None:
         conditions.append("position < ?")
         parameters.append(where.before)

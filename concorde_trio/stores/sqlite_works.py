@@ -16,10 +16,13 @@ from outcome import Error, Outcome, Value
 from concorde_trio.errors import StoreError
 from concorde_trio.records import NewSignal, RequestKind
 from concorde_trio.signals.store import Pruned
-from concorde_trio.stores.change_plan import ChangePlan, RunDelta, SignalDelta
+from concorde_trio.stores.change_plan import ChangePlan
+from concorde_trio.stores.session_plan import merged
 from concorde_trio.stores.sqlite_errors import passes, store_error
+from concorde_trio.stores.sqlite_mismatch import RowMismatch, doubled
 from concorde_trio.stores.sqlite_place import Place
 from concorde_trio.stores.sqlite_rows import new_run_row, new_signal_row, run_row, signal_row
+from concorde_trio.stores.sqlite_session_works import prune_sessions, write_sessions
 from concorde_trio.stores.sqlite_sql import execute_rows, select_rows, statement
 
 
@@ -32,7 +35,7 @@ class Emit:
 
 @attrs.frozen
 class Apply:
-    """A worker's changes; gives None."""
+    """A worker's changes and sessions'; gives None."""
 
     plan: ChangePlan
 
@@ -53,12 +56,20 @@ class Prune:
     limit: int
 
 
-Work = Emit | Apply | AddRequest | Prune
+@attrs.frozen
+class PruneSessions:
+    """Remove at most ``limit`` sessions last saved before this time; gives how many went."""
+
+    before: float
+    limit: int
+
+
+Work = Emit | Apply | AddRequest | Prune | PruneSessions
 
 
 def wakes(work: object) -> bool:
     """True if it adds what a worker waits for (SIG-6)."""
-    return isinstance(work, Emit | AddRequest)
+    return isinstance(work, Emit | AddRequest) or (isinstance(work, Apply) and bool(work.plan.emitted))
 
 
 def commit_works(connection: sqlite3.Connection, place: Place, works: Sequence[Work]) -> list[Outcome[Any]]:
@@ -98,11 +109,23 @@ def _alone(connection: sqlite3.Connection, place: Place, work: Work) -> Outcome[
         if passes(error) or not connection.in_transaction:
             raise  # The works before this one went with the transaction.
         connection.execute("rollback to one")
-        refused = _refused(error.explain(connection) if isinstance(error, _RowMismatch) else error, place)
+        refused = _refused(_explained(connection, work, error), place)
         connection.execute("release one")
         return refused
     connection.execute("release one")
     return Value(result)
+
+
+def _explained(connection: sqlite3.Connection, work: Work, error: Exception) -> Exception:
+    """The error with the name of the row that it is about, where that can be found."""
+    if isinstance(error, RowMismatch):
+        return error.explain(connection)
+    if isinstance(error, sqlite3.IntegrityError) and isinstance(work, Apply):
+        named = doubled(connection, work.plan)
+        if named is not None:
+            named.__cause__ = error
+            return named
+    return error
 
 
 def _refused(error: BaseException, place: Place) -> Outcome[Any]:
@@ -115,20 +138,34 @@ def _refused(error: BaseException, place: Place) -> Outcome[Any]:
 
 def _write(connection: sqlite3.Connection, works: Sequence[Work]) -> list[Any]:
     results: list[Any] = [None] * len(works)
-    emits = [(number, work.signals) for number, work in enumerate(works) if isinstance(work, Emit)]
-    if emits:
-        ids = insert_signals(connection, [signal for _, signals in emits for signal in signals])
-        for number, signals in emits:
-            results[number], ids = ids[: len(signals)], ids[len(signals) :]
+    emits = [(number, _emitted(work)) for number, work in enumerate(works)]
+    ids = insert_signals(connection, [signal for _, signals in emits for signal in signals])
+    for number, signals in emits:
+        if isinstance(works[number], Emit):
+            results[number] = ids[: len(signals)]
+        ids = ids[len(signals) :]
     requests = [(work.kind, work.target) for work in works if isinstance(work, AddRequest)]
     if requests:
         execute_rows(connection, "write/insert_requests", requests)
+    plans = [work.plan for work in works if isinstance(work, Apply)]
+    write_sessions(connection, merged(plan.sessions for plan in plans))
+    for plan in plans:
+        apply_plan(connection, plan)
     for number, work in enumerate(works):
-        if isinstance(work, Apply):
-            apply_plan(connection, work.plan)
-        elif isinstance(work, Prune):
+        if isinstance(work, Prune):
             results[number] = _prune(connection, work)
+        elif isinstance(work, PruneSessions):
+            results[number] = prune_sessions(connection, work.before, work.limit)
     return results
+
+
+def _emitted(work: Work) -> Sequence[NewSignal]:
+    match work:
+        case Emit(signals):
+            return signals
+        case Apply(plan):
+            return plan.emitted
+    return ()
 
 
 def insert_signals(connection: sqlite3.Connection, signals: Sequence[NewSignal]) -> list[str]:
@@ -145,12 +182,12 @@ def insert_signals(connection: sqlite3.Connection, signals: Sequence[NewSignal])
 
 
 def apply_plan(connection: sqlite3.Connection, plan: ChangePlan) -> None:
-    """Write a plan; StoreError if a row is not what it must be."""
+    """Write what a plan has of signals and runs; RowMismatch if a row is not what it must be."""
     signals = list(plan.signals.values())
     if signals and execute_rows(connection, "write/update_signals", [signal_row(each) for each in signals]) != len(
         signals
     ):
-        raise _RowMismatch(signals)
+        raise RowMismatch(signals)
     if plan.positions is not None:
         first, last = plan.positions
         if connection.execute(statement("write/advance_position"), (last, first)).rowcount != 1:
@@ -160,41 +197,9 @@ def apply_plan(connection: sqlite3.Connection, plan: ChangePlan) -> None:
         execute_rows(connection, "write/insert_runs", new)
     old = [each for each in plan.runs.values() if each.queued is None]
     if old and execute_rows(connection, "write/update_runs", [run_row(each) for each in old]) != len(old):
-        raise _RowMismatch(old)
+        raise RowMismatch(old)
     if plan.finished:
         execute_rows(connection, "write/delete_requests", [(each,) for each in plan.finished])
-
-
-class _RowMismatch(Exception):
-    """Fewer rows were changed than a plan has: one was not there, or not in the state it must be in."""
-
-    def __init__(self, deltas: Sequence[SignalDelta] | Sequence[RunDelta]) -> None:
-        self.deltas = deltas
-
-    def explain(self, connection: sqlite3.Connection) -> StoreError:
-        """Which row, once the statement that fell short is rolled back."""
-        for delta in self.deltas:
-            if isinstance(delta, SignalDelta):
-                row = connection.execute("select state, phase from signals where id = ?", (delta.id,)).fetchone()
-                what, needs, becomes = (
-                    "signal",
-                    _named(delta.from_state, delta.from_phase),
-                    _named(delta.state, delta.phase),
-                )
-                good = row and row[0] == delta.from_state and delta.from_phase in (None, row[1])
-            else:
-                row = connection.execute("select state, null from runs where id = ?", (delta.id,)).fetchone()
-                what, needs, becomes = "run", " or ".join(sorted(delta.needs)), delta.state
-                good = row and row[0] in delta.needs
-            if row is None:
-                return StoreError(f"there is no {what} {delta.id!r}, so it cannot become {becomes}")
-            if not good:
-                return StoreError(f"{what} {delta.id} must be {needs} to become {becomes}, but it is {_named(*row)}")
-        return StoreError(f"rows could not be written: {[delta.id for delta in self.deltas]}")
-
-
-def _named(state: str, phase: str | None) -> str:
-    return state if phase is None else f"{state} ({phase})"
 
 
 def _prune(connection: sqlite3.Connection, work: Prune) -> Pruned:

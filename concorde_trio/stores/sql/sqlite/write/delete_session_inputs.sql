@@ -1,0 +1,1 @@
+delete from inputs where session in (select column1 from (values /*rows*/(?)))

@@ -1,0 +1,1 @@
+delete from messages where session in (select column1 from (values /*rows*/(?)))
