@@ -8,12 +8,13 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import latency, lock_table, machine, session_lock, worker
+from benchmarks import latency, lock_table, machine, session_lock, sessions, worker
 from benchmarks.figures import Figure, Suite, lines
 
 SUITES: dict[str, Suite] = {
     "lock-table": lock_table.suite,
     "session-lock": session_lock.suite,
+    "sessions": sessions.suite,
     "repeatable": worker.repeatable,
     "strict": worker.strict,
     "runs": worker.runs,

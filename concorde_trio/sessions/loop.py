@@ -76,12 +76,14 @@ class SessionLoop:
         self._heartbeat = heartbeat
         self._publish = publish
         self._inbox: deque[Any] = deque()
-        self._lot = trio.lowlevel.ParkingLot()
+        self._task: trio.lowlevel.Task | None = None  # the loop's, while it sleeps
         self._requests: dict[int, Work] = {}
         self._calls: dict[int, Work] = {}
+        self._due = math.inf  # what the machine said after its latest step
+        self._period = machine.terms.settings.heartbeat
         self._moved: Any = None  # the lease whose deadline its work was last given
         self._turns: dict[str, list[TurnWaiter]] = {}
-        self._changed = trio.Event()
+        self._changed: trio.Event | None = None  # made by whoever waits for a step
 
     # --- the task -------------------------------------------------------------------------------------------
 
@@ -92,7 +94,7 @@ class SessionLoop:
             task_status.started()
             while not self.over or self._inbox:
                 if not self._inbox:
-                    await self._lot.park()
+                    await self._sleep()
                 while self._inbox:
                     await self._take(self._inbox.popleft())
         finally:
@@ -138,10 +140,9 @@ class SessionLoop:
         """Do what the machine asks for, and set the timer."""
         while (step := self.machine.take_step()) is not None:
             await self._do(step)
-        due = self.machine.next_due()
+        due = self._due = self.machine.next_due()
         if due < self.beat_at:
-            soon = trio.current_time() + self.machine.terms.settings.heartbeat
-            self._heartbeat.look_at(self, min(due, soon))
+            self._heartbeat.look_at(self, min(due, self._next_tick(trio.current_time())))
 
     async def _do(self, step: Step) -> None:
         for stop in step.stops:
@@ -152,10 +153,8 @@ class SessionLoop:
             if work is not None:
                 work.stop(stop.reason)
         if step.changes:
-            with trio.CancelScope(
-                shield=True
-            ):  # what the machine decided is stored or this loop fails; the store is bounded
-                await self._store.apply(step.changes)
+            # Whatever keeps this from being written ends the loop, as a crash would have: what is stored is whole.
+            await self._store.apply(step.changes)
         self._publish(step.events)
         self.watchers.events(step.events)
         for event in step.events:
@@ -169,8 +168,7 @@ class SessionLoop:
                 self._calls[start.registration] = self._host.execute(self, start)
         for turn in step.turns:
             self._turn_over(turn)
-        self._changed.set()
-        self._changed = trio.Event()
+        self._has_changed()
 
     def _turn_over(self, turn: TurnResult) -> None:
         for input_id in turn.input_ids:
@@ -180,10 +178,29 @@ class SessionLoop:
         if self.machine.run is None and self.machine.terms.signal_for is None and self.machine.idle:
             self.kept.stop()
 
+    async def _sleep(self) -> None:
+        """Until something is put into the inbox. By hand: ten thousand of these are woken at one instant."""
+        self._task = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(self._abort)
+
+    def _abort(self, raise_cancel: Any) -> trio.lowlevel.Abort:
+        self._task = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _wake(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    def _has_changed(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
+
     def _put(self, event: Any) -> None:
         if not self.over:
             self._inbox.append(event)
-            self._lot.unpark()
+            self._wake()
 
     def _closed(self) -> WrongState:
         return WrongState(f"session {self.name!r} was closed; open it again")
@@ -199,7 +216,7 @@ class SessionLoop:
                 waiter.done.set()
         self._turns.clear()
         self.watchers.close()
-        self._changed.set()
+        self._has_changed()
 
     # --- what hosts report (Port) ---------------------------------------------------------------------------
 
@@ -220,13 +237,13 @@ class SessionLoop:
 
     def request_stopped(self, epoch: int) -> None:
         """A request's work is over, as it was asked to be."""
-        self._put(partial(self._requests.pop, epoch, None))
+        self._requests.pop(epoch, None)
 
     def request_fired(self, epoch: int) -> None:
         """A request's work was ended by its deadline: before anything that is queued (SES-3)."""
         if not self.over:
             self._inbox.appendleft(partial(self._request_fired, epoch))
-            self._lot.unpark()
+            self._wake()
 
     def _request_fired(self, epoch: int) -> None:
         self._requests.pop(epoch, None)
@@ -251,13 +268,19 @@ class SessionLoop:
 
     def beat(self, now: float) -> float:
         """The heartbeat: an event for the loop if something is due; when to look again."""
-        due = self.machine.next_due()
+        due = self._due
         if due <= now:
-            self._put(self.machine.timer)
-            return math.inf  # the loop sets the timer when it has taken that
-        if due == math.inf and self.machine.idle:
+            self._due = math.inf
+            if not self._inbox:  # else it is awake, sweeps before what it takes next, and sets the timer after it
+                self._put(self.machine.timer)
+        if due == math.inf or due <= now:
             return math.inf
-        return min(due, now + self.machine.terms.settings.heartbeat)
+        return min(due, self._next_tick(now))
+
+    def _next_tick(self, now: float) -> float:
+        """The next beat of all sessions with this period: on one beat, so that a thousand of them are one wake-up."""
+        period = self._period
+        return (now // period + 1.0) * period
 
     # --- what people ask ------------------------------------------------------------------------------------
 
@@ -291,6 +314,8 @@ class SessionLoop:
         while not true():
             if self.over:
                 raise self._closed()
+            if self._changed is None:
+                self._changed = trio.Event()
             await self._changed.wait()
 
     @property
@@ -328,7 +353,7 @@ class SessionLoop:
     def close(self) -> None:
         """End the loop, once what is in the inbox is taken."""
         self.over = True
-        self._lot.unpark()
+        self._wake()
 
 
 @attrs.define(eq=False)
