@@ -10,6 +10,7 @@ import importlib.util
 import logging
 import os
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -60,7 +61,7 @@ class McpServer:
 
     The server is shared by all sessions that have it. Its environment is ``env`` and what it inherits, nothing of a run's
     (no AGENT_SERVER_URL). What it asks of a client (sampling, elicitation, roots) is refused. What stands in ``env``,
-    ``headers`` and the URL's query is left out of errors and logs. Log: ``concorde_trio.tools``.
+    ``headers`` and the URL's query is left out of errors and logs; what stands in ``argv`` is not a secret to anybody. Log: ``concorde_trio.tools``.
     """
 
     def __init__(
@@ -197,7 +198,7 @@ class McpServer:
         """How it is, in one line for a person."""
         if self._connection is not None and self._connection.is_up:
             return f"the MCP server {self.name!r} ({self._where}) is connected and has {len(self._listed)} tools"
-        since = "" if self._down_since is None else f" for {trio.current_time() - self._down_since:.0f} s"
+        since = "" if self._down_since is None else f" for {time.monotonic() - self._down_since:.0f} s"
         return f"the MCP server {self.name!r} ({self._where}) cannot be reached{since}: {self._down}"
 
     async def run(
@@ -212,9 +213,7 @@ class McpServer:
         ``queue``, ``programs_lock``: as for ``processes.open_program`` (REC-6). UsageError if it is running already.
         """
         if self._running:
-            raise UsageError(
-                f"the MCP server {self.name!r} is running already; one harness runs it, others only list it"
-            )
+            raise UsageError(f"the MCP server {self.name!r} is running already; give each harness its own")
         self._running = True
         told = False
 
@@ -228,15 +227,15 @@ class McpServer:
         try:
             pause = FIRST_RETRY
             while True:
-                began = trio.current_time()
+                began = time.monotonic()
                 why = await self._connect(listed, queue, programs_lock)
-                steady = trio.current_time() - began > _STEADY
+                steady = time.monotonic() - began > _STEADY
                 pause = FIRST_RETRY if steady else pause
                 if why != self._down or steady:
                     _log.warning("the MCP server %r (%s) cannot be reached: %s", self.name, self._where, why)
                 self._down = why
                 if self._down_since is None:
-                    self._down_since = trio.current_time()
+                    self._down_since = time.monotonic()
                 if not told:
                     told = True
                     task_status.started()
@@ -246,7 +245,7 @@ class McpServer:
             self._running = False
             self._connection = None
             self._listed = {}
-            self._down, self._down_since = "it was stopped", trio.current_time()
+            self._down, self._down_since = "it was stopped", time.monotonic()
 
     async def _connect(
         self, listed: Callable[[Sequence[types.Tool]], None], queue: str, programs_lock: Path | None
@@ -279,7 +278,7 @@ class McpServer:
                 known.spec = ToolSpec(
                     name=self._names.of(tool.name),
                     description=tool.description or tool.title or tool.name,
-                    parameters={"type": "object", **tool.input_schema},
+                    parameters=dict(tool.input_schema),
                 )
                 listed[tool.name] = known
         if self._down_since is not None or [*listed] != [*self._listed]:

@@ -6,6 +6,7 @@ what runs inside it; a caller sits outside and hears it as an error, never as a 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -18,6 +19,8 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
 from concorde_trio.tools.mcp_masking import Mask, mask_logs
 from concorde_trio.tools.mcp_notes import ConnectionLost, Notes
+
+_log = logging.getLogger("concorde_trio.tools")
 
 TEARDOWN = 5.0
 """Seconds that a caller waits to hear why the connection broke."""
@@ -140,16 +143,17 @@ class Connection:
         return tools
 
     async def _refresh(self, client: Client) -> None:
-        """Read the list whenever it may have changed, a burst of changes once. A failure ends the connection."""
+        """Read the list whenever it may have changed. A failure ends the connection."""
         while True:
             await self._changed.wait()
-            await trio.sleep(0.02)  # one reading for a burst
+            await trio.sleep(0.02)  # a burst is read once
             self._changed = trio.Event()
             with trio.fail_after(self._connect_timeout):
                 tools = await self._list(client)
             self._listed(tools)
             self._checked.set()
             self._checked = trio.Event()
+            await trio.sleep(0.3)  # a server that answers each reading with a change does not keep us busy
 
     async def _heard(self, message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification):
@@ -161,24 +165,25 @@ class Connection:
         tools = client.server_capabilities.tools
         pause = 0.5
         while tools is not None and tools.list_changed:
+            began = trio.current_time()
             try:
                 async with client.listen(tools_list_changed=True) as changes:
                     if not changes.honored.tools_list_changed:
                         return
                     self._changed.set()  # it may have changed before we listened
-                    pause = 0.5
                     async for _ in changes:
                         self._changed.set()
             except ListenNotSupportedError:
                 return  # an older server: it tells everybody
             except SubscriptionLost:
                 pass
-            except MCPError as error:
+            except Exception as error:  # noqa: BLE001 - without news of changes its tools are of use all the same
                 if not _is_lost(error):
-                    return  # it does not know subscriptions
+                    _log.debug("an MCP server does not tell of changes: %s", self._mask(str(error)))
+                    return
             self._changed.set()
+            pause = 0.5 if trio.current_time() - began > 60 else min(pause * 2, 60.0)
             await trio.sleep(pause)
-            pause = min(pause * 2, 60.0)
 
 
 @attrs.define
@@ -214,6 +219,8 @@ def _said(error: BaseException) -> str:
             return "it did not answer in time"
         case MCPError():
             return f"it answered: {str(error)[:500]}"
+        case ValueError() if type(error).__name__ == "ValidationError":  # pydantic's
+            return f"what it answered does not fit the protocol: {' '.join(str(error).split())[:500]}"
         case _:
-            text = str(error)[:500]
+            text = " ".join(str(error).split())[:500].rstrip(".")
             return text if type(error).__module__.startswith("concorde_trio.") else f"{type(error).__name__}: {text}"

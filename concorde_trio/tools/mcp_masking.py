@@ -17,13 +17,13 @@ _LIBRARIES = ("httpx2", "mcp.client.streamable_http", "mcp.client.session", "mcp
 
 
 class Mask:
-    """Replaces each of the values by ``[NAME]``. Values under 4 characters are kept, unless their name says secret."""
+    """Replaces each of the values by ``[NAME]``. Values under 6 characters are kept, unless their name says secret."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         known: dict[str, str] = {}
         for name, value in values.items():
             for part in (value, *(piece for piece in value.split() if len(piece) >= 8)):  # "Bearer KEY": KEY alone too
-                if len(part) >= 4 or (part and SECRET_NAME.search(name)):
+                if len(part) >= 6 or (part and SECRET_NAME.search(name)):
                     known.setdefault(part, f"[{name}]")
         self._known = known
         longest_first = sorted(known, key=len, reverse=True)

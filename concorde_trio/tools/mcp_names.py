@@ -42,10 +42,11 @@ class ToolNames:
                 fits = len(plain) <= LONGEST and not _FOREIGN.search(plain)
                 if fits is kept and tool not in self._given:
                     mapped = _FOREIGN.sub("_", plain)
-                    if len(mapped) > LONGEST or mapped in taken:
-                        mapped = (
-                            f"{mapped[: LONGEST - 9]}_{hashlib.sha256(tool.encode(errors='replace')).hexdigest()[:8]}"
-                        )
+                    number = 0
+                    while len(mapped) > LONGEST or mapped in taken:
+                        digest = hashlib.sha256(f"{number}{tool}".encode(errors="surrogatepass")).hexdigest()[:8]
+                        mapped = f"{_FOREIGN.sub('_', plain)[: LONGEST - 9]}_{digest}"
+                        number += 1
                     self._given[tool] = mapped
                     taken.add(mapped)
 
