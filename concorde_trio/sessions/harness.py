@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import tempfile
 import time
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -19,7 +18,6 @@ from typing import Any, cast
 import trio
 
 from concorde_trio._sansio.input_queue import Receipt, conflict
-from concorde_trio._sansio.json_values import encode
 from concorde_trio._sansio.session_machine import SessionMachine
 from concorde_trio._sansio.session_terms import (
     Classify,
@@ -35,9 +33,10 @@ from concorde_trio.errors import UnknownId, UsageError, WrongState
 from concorde_trio.events import Event, SessionUnloaded
 from concorde_trio.failures import alone
 from concorde_trio.messages import Input, InputState
-from concorde_trio.records import TEXT_LIMIT, check_name, storable_text
+from concorde_trio.records import check_name
 from concorde_trio.sessions.heartbeat import Heartbeat
 from concorde_trio.sessions.host import Host
+from concorde_trio.sessions.inputs import new_input
 from concorde_trio.sessions.local_host import LocalHost, Surroundings
 from concorde_trio.sessions.loop import SessionLoop
 from concorde_trio.sessions.model import Model
@@ -405,21 +404,7 @@ class SessionHarness:
         return await loop.ask(act, before=None if mine else look)
 
     def _input(self, text: str, id: str | None, sender: str | None, attachments: Sequence[Any]) -> Input:
-        if not isinstance(text, str) or (not text.strip() and not attachments):
-            raise UsageError(f"an input needs a text that says something, not {text!r:.80}")
-        if len(text) > TEXT_LIMIT or storable_text(text) != text:
-            raise UsageError(
-                f"an input has at most {TEXT_LIMIT:,} characters, without NUL or lone surrogates; this one has {len(text):,}"
-            )
-        if id is not None:
-            check_name(id, "input id")
-        if sender is not None:
-            check_name(sender, "sender")
-        for number, each in enumerate(attachments):
-            encode(each, what=f"attachment {number}", max_bytes=TEXT_LIMIT)
-        return Input(
-            id=id or uuid.uuid4().hex, text=text, at=self._wall_clock(), sender=sender, attachments=tuple(attachments)
-        )
+        return new_input(text, at=self._wall_clock(), id=id, sender=sender, attachments=attachments)
 
     async def interrupt(self, session: str, reason: str = "a person interrupted") -> bool:
         """End the turn that is being taken (SES-12). False if nothing is in flight, or the session is not in memory."""
