@@ -10,33 +10,16 @@ open. With pytest::
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
-from types import MappingProxyType, ModuleType
 
+from concorde_trio.testing.sentences import run_all, sentences
 from concorde_trio.testing.store_checks import changing, emitting, reading, together
 from concorde_trio.testing.store_checks.samples import Check, MakeStore
 
-
-def _checks(module: ModuleType) -> dict[str, Check]:
-    return {
-        name: function
-        for name, function in vars(module).items()
-        if inspect.iscoroutinefunction(function) and function.__module__ == module.__name__ and name[0] != "_"
-    }
-
-
-signal_store_checks: Mapping[str, Check] = MappingProxyType(
-    _checks(emitting) | _checks(changing) | _checks(reading) | _checks(together)
-)
+signal_store_checks: Mapping[str, Check] = sentences(emitting, changing, reading, together)
 """Sentence → async function of ``make_store``. Each docstring begins with the rule it holds to."""
 
 
 async def check_signal_store(make_store: MakeStore) -> None:
     """Run all of them, one after another; the first that fails raises AssertionError, with its name in a note."""
-    for name, check in signal_store_checks.items():
-        try:
-            await check(make_store)
-        except BaseException as error:
-            error.add_note(f"while checking: {name.replace('_', ' ')}")
-            raise
+    await run_all(signal_store_checks, make_store)
