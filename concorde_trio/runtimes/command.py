@@ -19,6 +19,7 @@ from pathlib import Path
 import attrs
 import trio
 
+from concorde_trio._sansio.encoded_names import encode_name
 from concorde_trio.errors import ProgramError, UsageError
 from concorde_trio.processes.capture import Capture
 from concorde_trio.processes.ending import Exit
@@ -38,7 +39,6 @@ from concorde_trio.runtimes.command_template import (
     fill,
     placeholder,
 )
-from concorde_trio.runtimes.names import encode_name
 from concorde_trio.signals.runtime import RuntimeContext
 
 _log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import attrs
 
+from concorde_trio._sansio.encoded_names import encode_name
 from concorde_trio.errors import UsageError
-from concorde_trio.runtimes.names import encode_name
 
 
 @attrs.frozen(kw_only=True)

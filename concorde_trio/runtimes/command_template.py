@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
+from concorde_trio._sansio.encoded_names import encode_name
 from concorde_trio.errors import UsageError
-from concorde_trio.runtimes.names import encode_name
 
 ARGUMENTS: Mapping[str, str] = {
     "session": "the session's name, encoded (CLM-7)",

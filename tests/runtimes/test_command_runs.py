@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import trio
 
+from concorde_trio._sansio.encoded_names import encode_name
 from concorde_trio.errors import UsageError
 from concorde_trio.processes.ending import Exit
 from concorde_trio.records import RunOutcome, RunState, Usage
 from concorde_trio.runtimes.command import CommandRuntime
-from concorde_trio.runtimes.names import encode_name
 from concorde_trio.signals.runtime import RuntimeContext
 from concorde_trio.testing.runtime import NAMES, check_runtime
 from tests.processes.census import PATH, Census

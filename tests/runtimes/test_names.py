@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from concorde_trio._sansio.encoded_names import encode_name
 from concorde_trio.errors import InvalidName
 from concorde_trio.records import check_name
-from concorde_trio.runtimes.names import encode_name
 
 FROM_HELL = [
     "../../x",
