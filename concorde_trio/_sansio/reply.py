@@ -108,8 +108,9 @@ class ReplyBuilder:
         seen: set[str] = set()
         calls: list[ToolCall] = []
         for number, call in enumerate(self._calls, 1):
-            last = number == len(self._calls)
-            calls.append(_finished(call, number, cut=cut and last, seen=seen))
+            # A proper part of an object is none, so an earlier call that is cut shows it; one with nothing yet does not.
+            may_be_cut = cut and (number == len(self._calls) or not "".join(call.arguments).strip())
+            calls.append(_finished(call, number, cut=may_be_cut, seen=seen))
         return Reply(
             text=storable_text(self.text),
             calls=tuple(calls),

@@ -29,8 +29,14 @@ class Transcript:
         self._open: dict[int, ToolCall] = {}
         self._tokens = 0  # what the provider counted, up to the latest reply that had usage
         self._characters = 0  # what came after that
+        covered = 0
         for message in self._messages:
-            self._count(message)
+            if message.covers is not None:
+                covered = message.covers
+            if message.seq > covered:
+                self._count(message)
+            else:  # kept by a compaction: what was counted with it was all that is gone now
+                self._characters += _size(message)
             if message.role is Role.ASSISTANT and message.calls:
                 self.last_seq = max(self.last_seq, message.seq + len(message.calls))
                 for place, call in enumerate(message.calls, message.seq + 1):
