@@ -164,10 +164,11 @@ class HandleBlocked(Event):
 
 @attrs.frozen(kw_only=True)
 class Pruned(Event):
-    """Settled signals and their runs were removed (STP-5)."""
+    """Settled signals and their runs, and sessions that nobody used since, were removed (STP-5)."""
 
     signals: int
     runs: int
+    sessions: int = 0
 
 
 # --- sessions -----------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import attrs
 import click
 import trio
 
@@ -13,7 +14,9 @@ from concorde_trio.cli.options import Duration, json_option, store_option
 from concorde_trio.cli.queue import database_path
 from concorde_trio.cli.show import at, document, plural, say
 from concorde_trio.cli.stored import BUSY_TIMEOUT
+from concorde_trio.signals.store import Pruned
 from concorde_trio.stores.sqlite import SqliteStore
+from concorde_trio.stores.sqlite_sql import statement
 
 
 @click.command()
@@ -23,9 +26,9 @@ from concorde_trio.stores.sqlite import SqliteStore
 @store_option
 @json_option
 def prune(older_than: float, dry_run: bool, yes: bool, store: str | None, as_json: bool) -> None:
-    """Remove settled signals and their runs by age.
+    """Remove settled signals and their runs, and sessions not used since, by age.
 
-    It asks first, unless --yes is given. What is pending or processing is never removed.
+    It asks first, unless --yes is given. What is pending or processing is never removed, nor a session that waits.
 
     \b
     Examples:
@@ -40,39 +43,43 @@ def prune(older_than: float, dry_run: bool, yes: bool, store: str | None, as_jso
             "nobody can be asked here, for stdin is no terminal; give --yes to remove, or --dry-run."
         )
     if dry_run or not yes:
-        signals, runs = trio.run(_count, path, before)
-        what = f"{plural(signals, 'signal')} settled before {at(before)}, and {plural(runs, 'run')} of theirs"
+        found = trio.run(_count, path, before)
+        what = _what(found, before)
         if dry_run:
-            _tell(as_json, f"would remove {what}", signals, runs, before, dry_run=True)
+            _tell(as_json, f"would remove {what}", found, before, dry_run=True)
             return
-        if not signals:
-            _tell(as_json, f"nothing was settled before {at(before)}", 0, 0, before)
+        if not found.signals and not found.sessions:
+            _tell(as_json, f"nothing was settled before {at(before)}", found, before)
             return
         if not click.confirm(f"Remove {what}?", err=True):
             raise click.ClickException("nothing was removed.")
-    signals, runs = trio.run(_prune, path, before)
-    what = f"removed {plural(signals, 'signal')} settled before {at(before)}, and {plural(runs, 'run')} of theirs"
-    _tell(as_json, what, signals, runs, before)
+    removed = trio.run(_prune, path, before)
+    _tell(as_json, f"removed {_what(removed, before)}", removed, before)
 
 
-def _tell(as_json: bool, sentence: str, signals: int, runs: int, before: float, *, dry_run: bool = False) -> None:
+def _what(pruned: Pruned, before: float) -> str:
+    what = f"{plural(pruned.signals, 'signal')} settled before {at(before)}, and {plural(pruned.runs, 'run')} of theirs"
+    return f"{what}; {plural(pruned.sessions, 'session')} not used since" if pruned.sessions else what
+
+
+def _tell(as_json: bool, sentence: str, pruned: Pruned, before: float, *, dry_run: bool = False) -> None:
     if as_json:
-        document({"signals": signals, "runs": runs, "before": before, "dry_run": dry_run})
+        document({**attrs.asdict(pruned), "before": before, "dry_run": dry_run})
     else:
         say(sentence)
 
 
-async def _count(path: Path, before: float) -> tuple[int, int]:
+async def _count(path: Path, before: float) -> Pruned:
     old = "select id from signals where state in ('done', 'failed') and settled_at < ?"
     store = SqliteStore(path, busy_timeout=BUSY_TIMEOUT)
     async with store.open(), store.transaction() as tx:
         signals = await tx.execute(f"select count(*) from ({old})", (before,))
         runs = await tx.execute(f"select count(*) from runs where signal_id in ({old})", (before,))
-    return signals[0][0], runs[0][0]
+        sessions = await tx.execute(f"select count(*) from ({statement('write/old_sessions')})", (before, -1))
+    return Pruned(signals=signals[0][0], runs=runs[0][0], sessions=sessions[0][0])
 
 
-async def _prune(path: Path, before: float) -> tuple[int, int]:
+async def _prune(path: Path, before: float) -> Pruned:
     store = SqliteStore(path, busy_timeout=BUSY_TIMEOUT)
     async with store.open():
-        pruned = await store.prune(before)
-    return pruned.signals, pruned.runs
+        return await store.prune(before)

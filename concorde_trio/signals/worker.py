@@ -89,6 +89,11 @@ class SignalWorker:
         return (await self.store.emit([signal], tx=tx))[0]
 
     @property
+    def runtime(self) -> Runtime:
+        """What executes its runs."""
+        return self._runtime
+
+    @property
     def max_payload(self) -> int:
         """Bytes that the JSON text of a payload may have (SIG-5)."""
         return self.options.max_payload
@@ -181,13 +186,17 @@ class SignalWorker:
         await self.store.request(RequestKind.CANCEL_RUN, run_id)
 
     async def prune(self, older_than: float) -> Pruned:
-        """Remove signals that settled more than ``older_than`` seconds ago, with their runs (STP-5)."""
+        """Remove signals that settled more than ``older_than`` seconds ago, with their runs (STP-5).
+
+        And sessions that were last saved before that, but those that a run or a queued input still needs.
+        """
         if not isinstance(older_than, int | float) or isinstance(older_than, bool) or not 0 <= older_than < 1e12:
             raise UsageError(f"older_than must be seconds of at least 0, not {older_than!r:.80}")
         pruned = await self.store.prune(self.options.wall_clock() - older_than)
-        if pruned.signals:
+        if pruned.signals or pruned.sessions:
             now = self.options.wall_clock()
-            self._bus.publish([events.Pruned(at=now, signals=pruned.signals, runs=pruned.runs)])
+            removed = events.Pruned(at=now, signals=pruned.signals, runs=pruned.runs, sessions=pruned.sessions)
+            self._bus.publish([removed])
         return pruned
 
     # --- looking ------------------------------------------------------------------------------------------------

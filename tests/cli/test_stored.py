@@ -376,7 +376,7 @@ def test_the_queue_can_be_named_by_the_environment(
 def test_prune_removes_by_age_and_says_how_much(command: Command, household: Path) -> None:
     """STP-5."""
     done = command("prune", "--older-than", "1d", "--dry-run", "--json")
-    assert done.json == {"signals": 2, "runs": 2, "before": done.json["before"], "dry_run": True}
+    assert done.json == {"signals": 2, "runs": 2, "sessions": 0, "before": done.json["before"], "dry_run": True}
     assert len(command("signals", "--json").json["signals"]) == 7
     done = command("prune", "--older-than", "1d", "--yes")
     assert done.out.startswith("removed 2 signals settled before ") and done.out.endswith(", and 2 runs of theirs\n")
