@@ -86,10 +86,14 @@ class SessionLockModel:
         for kind in (LLM, SUMMARIZING, TOOL):
             gone = [hold for hold in self.of(kind) if self.now >= self.deadline(hold)]
             for hold in sorted(gone, key=lambda hold: (self.deadline(hold), hold["name"])):
-                self.holds.remove(hold)
-                reason = "timeout" if kind == TOOL else "progress"
-                since = hold["started"]
-                if hold["acquired"] + hold["ceiling"] < hold["started"] + hold["timeout"]:
-                    reason, since = "ceiling", hold["acquired"]
-                found.append((kind, hold["name"], self.now - since, reason))
+                found.append(self.expire(hold))
         return found
+
+    def expire(self, hold: dict[str, Any]) -> tuple[str, int, float, str]:
+        """One hold is taken, whatever its deadline (SES-3); told as a sweep tells it."""
+        self.holds.remove(hold)
+        reason = "timeout" if hold["kind"] == TOOL else "progress"
+        since = hold["started"]
+        if hold["acquired"] + hold["ceiling"] < hold["started"] + hold["timeout"]:
+            reason, since = "ceiling", hold["acquired"]
+        return hold["kind"], hold["name"], self.now - since, reason

@@ -44,7 +44,9 @@ def call(index: int, arguments: str, call_id: str = "c", name: str = "write") ->
 
 # --- splits -------------------------------------------------------------------------------------------------
 
-JSONS = st.dictionaries(st.text(max_size=3), st.none() | st.integers() | st.text(max_size=4), max_size=3).map(json.dumps)
+JSONS = st.dictionaries(st.text(max_size=3), st.none() | st.integers() | st.text(max_size=4), max_size=3).map(
+    json.dumps
+)
 
 
 @st.composite
@@ -115,9 +117,7 @@ def test_arguments_that_are_cut_at_any_byte_are_never_a_runnable_call(cut: int, 
 @pytest.mark.parametrize("cut", range(len(ARGUMENTS) + 1))
 def test_after_a_length_limit_the_last_call_is_taken_for_cut_off(cut: int) -> None:
     """SES-13, F-18: also before its first byte, and also when it looks complete."""
-    first, last = reply_of(
-        *call(0, ARGUMENTS, "a"), *call(1, ARGUMENTS[:cut], "b"), reason=StopReason.LENGTH
-    ).calls
+    first, last = reply_of(*call(0, ARGUMENTS, "a"), *call(1, ARGUMENTS[:cut], "b"), reason=StopReason.LENGTH).calls
     assert first.refused is None and first.arguments == ARGUMENTS
     assert last.refused is not None and "length limit" in last.refused
 

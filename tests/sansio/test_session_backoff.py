@@ -46,14 +46,10 @@ def test_else_the_wait_doubles_up_to_the_cap_and_is_at_least_half_of_that(tries:
     assert waits == [longest / 2, longest * 0.75, longest]
 
 
-@given(
-    backoff=st.floats(1e-3, 1e6), cap=st.floats(1e-3, 1e6), tries=st.integers(1, 10_000), jitter=st.floats(0, 1)
-)
+@given(backoff=st.floats(1e-3, 1e6), cap=st.floats(1e-3, 1e6), tries=st.integers(1, 10_000), jitter=st.floats(0, 1))
 def test_no_wait_is_longer_than_the_cap_or_nothing_at_all(
     backoff: float, cap: float, tries: int, jitter: float
 ) -> None:
     """SES-11: whatever the settings, it is a time that passes."""
-    wait = pause(
-        RequestFailure("", connection=True), tries, SessionSettings(backoff=backoff, backoff_cap=cap), jitter
-    )
+    wait = pause(RequestFailure("", connection=True), tries, SessionSettings(backoff=backoff, backoff_cap=cap), jitter)
     assert 0 < wait <= cap and math.isfinite(wait)

@@ -367,3 +367,35 @@ def test_a_clock_that_fails_leaves_everything_as_it_was() -> None:
     assert (lock.last_epoch, lock.last_registration) == (epoch, 0)
     assert lock.llm is None and not lock.active_tools
     assert lock.epoch_is_current(epoch)
+
+
+# --- work that its own deadline ended -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["llm", "summarizing"])
+def test_work_that_was_ended_at_its_deadline_ends_its_lease_whatever_moved_it(
+    lock: SessionLock, clock: Clock, what: str
+) -> None:
+    """SES-3, LSE-11: progress that was still queued came too late; a stale epoch ends nothing, and is told so."""
+    llm, summary = acquired(lock, 100), lock.set_summarizing(100)
+    epoch, other = (llm, summary) if what == "llm" else (summary, llm)
+    clock.now += 100
+    assert (lock.touch_llm if what == "llm" else lock.touch_summarizing)(epoch)
+    expired = lock.expire(epoch)
+    assert expired is not None
+    assert (expired.kind, expired.epoch, expired.waited, expired.reason) == (what, epoch, 0, "progress")
+    assert lock.expire(epoch) is None and lock.expire(77) is None
+    assert not lock.epoch_is_current(epoch) and lock.epoch_is_current(other)
+
+
+def test_a_call_that_was_ended_at_its_deadline_ends_its_own_registration_alone(lock: SessionLock, clock: Clock) -> None:
+    """SES-3, LSE-11: not a later one of the same id."""
+    first = lock.register_tool("c", "look", 10)
+    lock.complete_tool("c")
+    second = lock.register_tool("c", "look", 10)
+    clock.now += 9
+    assert lock.expire_tool("c", first.registration) is None
+    expired = lock.expire_tool("c", second.registration)
+    assert expired is not None and (expired.tool, expired.waited) == (second, 9)
+    assert lock.expire_tool("c", second.registration) is None
+    assert not lock.is_locked() and lock.sweep_expired() == ()

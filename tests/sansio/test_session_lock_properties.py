@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import strategies as st
@@ -164,6 +165,25 @@ class SessionLockMachine(RuleBasedStateMachine):
         for one in expired:
             self.note((one.kind, number(one)), True, True)
         assert self.lock.sweep_expired() == ()
+
+    @rule(back=BACK)
+    def expire(self, back: int) -> None:
+        """SES-3: a lease's work was ended by its deadline, whatever moved the lease since."""
+        epoch = self.model.epoch - back
+        held = [hold for hold in self.model.holds if hold["kind"] != TOOL and hold["name"] == epoch]
+        self.took(self.lock.expire(epoch), held)
+
+    @rule(call_id=CALLS, back=BACK)
+    def expire_tool(self, call_id: str, back: int) -> None:
+        registration = self.model.registration - back
+        held = self.model.tool(call_id, registration)
+        self.took(self.lock.expire_tool(call_id, registration), [held] if held else [])
+
+    def took(self, one: Expired | None, held: list[dict[str, Any]]) -> None:
+        told = None if one is None else (one.kind, number(one), one.waited, one.reason)
+        assert told == (self.model.expire(held[0]) if held else None)
+        if one is not None:
+            self.note((one.kind, number(one)), True, True)
 
     @invariant()
     def all_that_can_be_seen_is_equal(self) -> None:
