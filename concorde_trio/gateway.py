@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 import trio
 from quart_trio import QuartTrio
 
+from concorde_trio.conversations.keeper import keeps_sessions, sessions_of
+from concorde_trio.conversations.session_input import SESSION_INPUT, SessionInputHandler, SessionResources
 from concorde_trio.errors import UsageError, WrongState
 from concorde_trio.failures import alone
 from concorde_trio.records import JSON, SignalRecord
@@ -27,6 +29,7 @@ from concorde_trio.server.bodies import body_bound
 from concorde_trio.server.endpoint import write_endpoint
 from concorde_trio.server.heads import RequestLimits
 from concorde_trio.server.serving import ServerLimits, serve
+from concorde_trio.sessions.harness import SessionHarness
 from concorde_trio.signals.handlers import Handlers, RegisteredHandler
 from concorde_trio.signals.runtime import Runtime
 from concorde_trio.signals.store import SignalStore, Transaction
@@ -51,7 +54,9 @@ class Gateway:
     ``store``: the path of a database, ``sqlite:///PATH`` (``sqlite:////PATH`` is absolute), ``memory:``, or a store. ``runtime``: what executes
     runs. ``app``: your own QuartTrio app, to which the agent server's routes are added; one is made otherwise, as
     ``gateway.app``. ``host`` and ``port`` (0: any free one) are where it listens; beyond loopback both tokens must be set
-    (SRV-6). ``operator_token``: random at each start unless set. Every other argument is an option of the worker
+    (SRV-6). ``operator_token``: random at each start unless set. ``session_resources(name)``: the resources that a run of
+    input from outside needs, by its session's name, where the runtime keeps sessions (SES-20); none unless given, and then
+    such a run shares a workspace with whoever uses it. Every other argument is an option of the worker
     (WorkerOptions): claim_ahead, max_running, time_limit, drain_for, park_for, prune_after, ...
     """
 
@@ -65,6 +70,7 @@ class Gateway:
         port: int = 0,
         operator_token: str | None = None,
         agent_token: str | None = None,
+        session_resources: SessionResources | None = None,
         **options: Any,
     ) -> None:
         self.store = open_store(store) if isinstance(store, str) else store
@@ -74,6 +80,14 @@ class Gateway:
         self.url: str | None = None
         self.access = Access.on(host, operator_token=operator_token, agent_token=agent_token)
         self.worker = SignalWorker(self.store, runtime, self.handlers, worker_options(options))
+        self._input_handler: SessionInputHandler | None = None
+        if session_resources is not None:
+            if not keeps_sessions(runtime):
+                raise UsageError(
+                    f"session_resources is for a runtime that keeps sessions, such as InProcessRuntime; {type(runtime).__name__} "
+                    "keeps none, so leave it out"
+                )
+            self._input_handler = SessionInputHandler(session_resources)
         self._closing = trio.Event()
         self._max_body = body_bound(self.worker.max_payload)
         if app is None:
@@ -109,6 +123,11 @@ class Gateway:
         self.worker.stop(mode)
 
     @property
+    def sessions(self) -> SessionHarness:
+        """The sessions: ``submit``, ``interrupt``, ``answer``, ... UsageError if the runtime keeps none; WrongState until it runs."""
+        return sessions_of(self.worker.runtime)
+
+    @property
     def link(self) -> str:
         """The address with the operator token in its fragment, which no browser sends anywhere. WrongState before it runs."""
         if self.url is None:
@@ -124,6 +143,8 @@ class Gateway:
         if self._running:
             raise UsageError("a gateway can be run once; make a new one")
         self._running = True
+        if self._input_handler is not None and SESSION_INPUT not in self.handlers:
+            self.handlers.add(SESSION_INPUT, self._input_handler)  # a user's own takes its place (SES-20)
         try:
             async with (
                 self.store.open(),

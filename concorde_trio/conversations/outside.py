@@ -37,7 +37,9 @@ async def submit_from_outside(store: SessionStore, session: str, given: Input, *
         return known_input(known, session, given)
     waiting = len(await store.unsettled_inputs(session))
     if waiting >= bound:
-        reason = f"{waiting} inputs wait in this session, and its queue holds {bound}; send it again when some are delivered"
+        reason = (
+            f"{waiting} inputs wait in this session, and its queue holds {bound}; send it again when some are delivered"
+        )
         return Sent(receipt=Receipt(given.id, "rejected", reason))
     new = signal_for(session, given)
     try:

@@ -28,6 +28,9 @@ from concorde_trio.server.lock_routes import lock_routes
 from concorde_trio.server.problems import SAFE_HEADERS, Problem, ProblemDocument, problem_of
 from concorde_trio.server.run_routes import run_routes
 from concorde_trio.server.seam import Worker
+from concorde_trio.server.session_live import session_live
+from concorde_trio.server.session_paths import RawSessionPaths
+from concorde_trio.server.session_routes import session_routes
 from concorde_trio.server.signal_routes import signal_routes
 
 logger = logging.getLogger("concorde_trio.server")
@@ -103,7 +106,7 @@ def agent_server(worker: Worker, access: Access, *, closing: trio.Event | None =
         access.check_agent(_headers())
 
     ours.before_request(same_site)
-    for make in (signal_routes, run_routes, lock_routes):
+    for make in (signal_routes, run_routes, lock_routes, session_routes, session_live):
         routes = make(worker)
         routes.before_request(operator)
         ours.register_blueprint(routes)
@@ -116,7 +119,8 @@ def agent_server(worker: Worker, access: Access, *, closing: trio.Event | None =
         app = state.app
         _check_new(app.extensions)
         app.extensions[NAME] = trio.Event() if closing is None else closing
-        app.asgi_app = Attribution(app.asgi_app, worker)  # type: ignore[attr-defined]
+        inner = RawSessionPaths(app.asgi_app, state.url_prefix or "")  # type: ignore[attr-defined]
+        app.asgi_app = Attribution(inner, worker)  # type: ignore[attr-defined]
         app.before_request_funcs.setdefault(None, []).insert(0, _refuse_method(worker))
 
     ours.record(installed)

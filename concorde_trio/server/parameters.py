@@ -75,6 +75,10 @@ class Parameters:
         """``before``: the ``next`` of an earlier page."""
         return self._integer("before", None, _LARGEST_CURSOR)
 
+    def seq(self, name: str) -> int | None:
+        """``name``: the seq of a message, 0 for the place before the first."""
+        return 0 if self._given.get(name) == "0" else self._integer(name, None, _LARGEST_CURSOR)
+
     def _integer(self, name: str, default: int | None, largest: int) -> int | None:
         value = self._given.get(name)
         if value is None:

@@ -12,7 +12,16 @@ from http import HTTPStatus
 
 import attrs
 
-from concorde_trio.errors import InvalidName, InvalidValue, StoreBusy, StoreError, UnknownId, UsageError, WrongState
+from concorde_trio.errors import (
+    InputConflict,
+    InvalidName,
+    InvalidValue,
+    StoreBusy,
+    StoreError,
+    UnknownId,
+    UsageError,
+    WrongState,
+)
 
 MEDIA_TYPE = "application/problem+json"
 SAFE_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
@@ -77,7 +86,7 @@ def problem_of(error: Exception) -> ProblemDocument | None:
             return error.document
         case UnknownId():
             return ProblemDocument(status=404, detail=str(error))
-        case WrongState():
+        case WrongState() | InputConflict():
             return ProblemDocument(status=409, detail=str(error))
         case InvalidValue():
             return ProblemDocument(status=400, detail=str(error), place=error.place)

@@ -19,6 +19,11 @@ class Worker(Protocol):
         ...
 
     @property
+    def runtime(self) -> object:
+        """What executes its runs; see ``conversations.keeper`` for whether it keeps sessions."""
+        ...
+
+    @property
     def status(self) -> str:
         """starting, running, stopping or stopped."""
         ...
