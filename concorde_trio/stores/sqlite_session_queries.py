@@ -6,6 +6,7 @@ summary, and what is queued has an index of its own. A state stands in the text 
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from typing import Any
 
@@ -23,10 +24,7 @@ INPUT = "session, id, text, at, sender, attachments, state, prompt, signal_id, s
 SESSION_BY_NAME = f"select {SESSION} from sessions where name = ?"
 LAST_SEQ = "select max(seq) from messages where session = ?"
 SUMMARY = "select document from messages where session = ? and role = 'summary' order by seq desc limit 1"
-KEPT = (
-    "select document from messages "
-    "where session = ? and seq in (select value from json_each(?)) and seq <= ? and seq <> ? order by seq"
-)
+KEPT = "select document from messages where session = ? and seq in (select value from json_each(?)) order by seq"
 SINCE = "select document from messages where session = ? and seq > ? and seq <> ? order by seq"
 WAITING = f"select {INPUT} from inputs where session = ? and state = 'queued' and signal_id is null order by number"
 MESSAGES = "select document from messages where session = ? and seq > ? order by seq limit ?"
@@ -54,8 +52,9 @@ def load_session(connection: sqlite3.Connection, name: str) -> StoredSession | N
             assert summary.covers is not None
             messages.append(summary)
             covers, summary_seq = summary.covers, summary.seq
-            kept = "[" + ",".join(map(str, summary.keeps)) + "]"
-            messages += _messages(connection.execute(KEPT, (name_or_none, kept, covers, summary_seq)))
+            # Sorted out here: a bound on seq in the query would be the way that SQLite goes, through all of history.
+            kept = [seq for seq in set(summary.keeps) if seq <= covers]
+            messages += _messages(connection.execute(KEPT, (name_or_none, json.dumps(kept))))
         messages += _messages(connection.execute(SINCE, (name_or_none, covers, summary_seq)))
         return StoredSession(
             record=record,
