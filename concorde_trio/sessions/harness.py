@@ -98,6 +98,9 @@ class SessionHarness:
                     raise UsageError(f"two tools are called {one.spec.name!r}; a name means one tool")
                 self._tools[one.spec.name] = one
             elif hasattr(each, "tools") and hasattr(each, "run"):
+                name = getattr(each, "name", None)
+                if name is not None and any(getattr(other, "name", None) == name for other in self._sources):
+                    raise UsageError(f"two sources of tools are called {name!r}; their tools would hide each other")
                 self._sources.append(each)
             else:
                 raise UsageError(
