@@ -97,7 +97,7 @@ class AnthropicModel:
         opening = self._client.messages.with_streaming_response.create(
             model=self._name,
             max_tokens=body.pop("max_tokens", self._max_tokens),
-            messages=body.pop("messages"),
+            messages=[],  # those in the body take their place; the SDK would walk through each of them
             stream=True,
             extra_body=body,
             extra_headers=self._options.get("extra_headers"),

@@ -94,10 +94,9 @@ class OpenAIModel:
         """See ``Model.stream``."""
         names = ToolNames(request.tools, request.messages)
         body = body_with({**chat_body(request, names, self._name), **self._fixed}, self._options)
-        messages = body.pop("messages")
         opening = self._client.chat.completions.with_streaming_response.create(
             model=self._name,
-            messages=messages,
+            messages=[],  # those in the body take their place; the SDK would walk through each of them
             stream=True,
             extra_body=body,
             extra_headers=self._options.get("extra_headers"),

@@ -9,6 +9,7 @@ one holds the request and its headers).
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import attrs
@@ -152,7 +153,27 @@ def http_client() -> Any:
         timeout=None,
         follow_redirects=False,
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
+        event_hooks={"request": [_watch]},
     )
+
+
+async def _watch(request: Any) -> None:
+    request.extensions = {**request.extensions, "trace": _Handshake().traced}
+
+
+class _Handshake:
+    """Closes the connection of a TLS handshake that is cancelled; the HTTP library forgets it there."""
+
+    def __init__(self) -> None:
+        self._stream: Any = None
+
+    async def traced(self, name: str, info: Mapping[str, Any]) -> None:
+        """A step of the HTTP library: begun, complete or failed."""
+        if name.endswith(".connect_tcp.complete"):
+            self._stream = info["return_value"]
+        elif name.endswith(".start_tls.failed") and self._stream is not None:
+            with trio.move_on_after(CLOSING, shield=True):
+                await self._stream.aclose()
 
 
 def provider_words(body: object) -> str:

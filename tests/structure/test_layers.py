@@ -74,6 +74,10 @@ def test_a_copy_without_a_violation_passes(copy: Path) -> None:
         ("stores/planted.py", "import rich.table", "Click and Rich belong"),
         ("cli/planted.py", "import sqlite3", "sqlite3 belongs"),
         ("runtimes/planted.py", "import subprocess", "Programs are started in one place"),
+        ("sessions/planted.py", "def f():\n    import openai", "openai belongs"),
+        ("models/planted.py", "from anthropic import AsyncAnthropic", "anthropic belongs"),
+        ("models/planted.py", "import httpx2", "httpx2 belongs"),
+        ("models/planted.py", "import concorde_trio.tools", "A line may import any line below"),
     ],
 )
 def test_a_planted_violation_is_refused(copy: Path, module: str, line: str, contract: str) -> None:

@@ -102,16 +102,16 @@ async def hear(model: Model, request: ModelRequest | None = None, into: Heard | 
 
 
 @asynccontextmanager
-async def served(make_model: MakeModel, dialect: Dialect) -> AsyncIterator[tuple[ModelServer, Model]]:
-    """A server and a client of it. AssertionError if what is to happen at once takes HOLDS seconds."""
+async def served(
+    make_model: MakeModel, dialect: Dialect, seconds: float = 4 * HOLDS
+) -> AsyncIterator[tuple[ModelServer, Model]]:
+    """A server and a client of it. AssertionError if a check takes that many seconds of real time."""
     try:
-        with trio.fail_after(HOLDS * 4):
+        with trio.fail_after(seconds):
             async with open_model_server() as server:
                 yield server, make_model(server.url + dialect.base_path, KEY)
     except* trio.TooSlowError:
-        raise AssertionError(
-            f"Model: the check took more than {HOLDS * 4:g} seconds; something waits for ever"
-        ) from None
+        raise AssertionError(f"Model: the check took more than {seconds:g} seconds; something waits for ever") from None
 
 
 def same_reply(heard: Heard, events: Sequence[ModelEvent], about: str) -> None:
