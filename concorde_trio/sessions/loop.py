@@ -323,7 +323,8 @@ class SessionLoop:
         """Whether nobody would miss it: nothing held, queued, running, waited for or watched."""
         machine = self.machine
         return not (
-            self._inbox
+            self._task is None  # awake: what it decided last may not be stored yet
+            or self._inbox
             or not machine.idle
             or machine.run is not None
             or self._turns
