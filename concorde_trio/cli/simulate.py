@@ -19,13 +19,15 @@ from concorde_trio.errors import InvalidScenario
 def simulate(file: str, svg: Path | None, as_json: bool) -> None:
     """Play a scenario on a virtual clock and print its result as JSON.
 
-    FILE is a JSON file, or - for stdin. No agent is started and nothing is
-    stored; the real worker and lock table run.
+    FILE is a JSON file, or - for stdin: a scenario of signals, or of one
+    session. No agent is started and nothing is stored; the real worker and
+    lock table, or the real session loop, run.
 
     \b
     Examples:
       concorde-trio simulate philosophers.json
       concorde-trio simulate philosophers.json --svg timeline.svg
+      concorde-trio simulate stalled-stream.json
       jq .input case.json | concorde-trio simulate -
     """
     scenario = _read(file)
@@ -35,8 +37,12 @@ def simulate(file: str, svg: Path | None, as_json: bool) -> None:
         parsed = simulation.parse_scenario(scenario)
     except InvalidScenario as error:
         raise click.UsageError(f"{_shown(file)} is no scenario: {error}") from None
+    if svg is not None and not isinstance(parsed, simulation.SignalScenario):
+        raise click.UsageError(
+            f"{_shown(file)} is a scenario of a session; --svg draws scenarios of signals only. Leave it out."
+        )
     result = simulation.simulate(parsed)
-    if svg is not None:
+    if svg is not None and isinstance(parsed, simulation.SignalScenario):
         rows = simulation.rows_from_result(parsed, result)
         _write(svg, simulation.timeline_svg(rows, title=_title(file, scenario), start=0.0))
     document(result)

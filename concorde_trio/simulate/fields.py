@@ -132,7 +132,12 @@ class Fields:
     def seconds(self, field: str, default: float | None = None) -> float:
         """Seconds of at least 0; required when there is no ``default``."""
         value = self._take(field, _MISSING if default is None else default)
-        return self._seconds(value, self.at(field), "seconds of at least 0", above=False)
+        return self.seconds_of(value, self.at(field))
+
+    @classmethod
+    def seconds_of(cls, value: object, place: str, expected: str = "seconds of at least 0") -> float:
+        """Seconds of at least 0 that stand at ``place``."""
+        return cls._seconds(value, place, expected, above=False)
 
     def optional_seconds(self, field: str, *, above: bool = False) -> float | None:
         """Seconds of at least 0 (``above``: above 0), or None when it is null or not there."""
@@ -162,6 +167,38 @@ class Fields:
         if not isinstance(value, str) or value not in allowed:
             refuse(self.at(field), f"one of {', '.join(allowed)}", value)
         return value
+
+    def string(self, field: str, expected: str) -> str:
+        """Any string; required."""
+        value = self._take(field, _MISSING)
+        if not isinstance(value, str):
+            refuse(self.at(field), expected, value)
+        return value
+
+    def has(self, field: str) -> bool:
+        """Whether it is there, and was not read yet."""
+        return field in self._left
+
+    def one_of(self, *names: str) -> str:
+        """The one of these fields that is there; there must be exactly one."""
+        given = [name for name in names if self.has(name)]
+        if len(given) != 1:
+            where = self.place or "the scenario"
+            came = " and ".join(given) or "none of them"
+            raise InvalidScenario(
+                f"{where}: expected {self.what}, with one of {', '.join(names)}, got {came}", place=where
+            )
+        return given[0]
+
+    def true(self, field: str) -> None:
+        """true and nothing else; required."""
+        value = self._take(field, _MISSING)
+        if value is not True:
+            refuse(self.at(field), "true", value)
+
+    def need(self, field: str, read: Callable[[object, str], T]) -> T:
+        """What ``read(value, place)`` makes of it; required."""
+        return read(self._take(field, _MISSING), self.at(field))
 
     def optional(self, field: str, read: Callable[[object, str], T]) -> T | None:
         """What ``read(value, place)`` makes of it, or None when it is null or not there."""

@@ -6,10 +6,7 @@ at one instant is the worker's (LCK-5), which waits until everything of that ins
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import trio
@@ -17,9 +14,9 @@ import trio.testing
 
 from concorde_trio.errors import InternalError
 from concorde_trio.events import Event
-from concorde_trio.failures import alone
 from concorde_trio.signals.worker import SignalWorker, open_worker
 from concorde_trio.simulate.actors import Script, ScriptedRuntime
+from concorde_trio.simulate.running import run_virtually
 from concorde_trio.simulate.scenario import SignalScenario
 from concorde_trio.simulate.ticks import Ticks
 from concorde_trio.simulate.trace import Trace
@@ -31,15 +28,7 @@ STOP_GRACE = 10.0
 
 def play_scenario(scenario: SignalScenario) -> dict[str, Any]:
     """Play it to its end; the result. Raises InternalError if it does not end in the time it can take."""
-    try:
-        with _silent():
-            result: dict[str, Any] = trio.run(_play, scenario, clock=trio.testing.MockClock(autojump_threshold=0))
-    except BaseExceptionGroup as group:
-        single = alone(group)
-        if single is None:
-            raise
-        raise single from None
-    return result
+    return run_virtually(partial(_play, scenario))
 
 
 async def _play(scenario: SignalScenario) -> dict[str, Any]:
@@ -125,19 +114,3 @@ class _Bound:
             f"the play did not end in the {what} it can take; not settled: {left or 'nothing'}. "
             "This is a fault of concorde_trio: please report it with the scenario"
         )
-
-
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Keep scripted failures out of the log: they are no news. What other threads log passes."""
-    this_thread = threading.get_ident()
-
-    def elsewhere(record: logging.LogRecord) -> bool:
-        return record.thread != this_thread
-
-    logger = logging.getLogger("concorde_trio.worker")
-    logger.addFilter(elsewhere)
-    try:
-        yield
-    finally:
-        logger.removeFilter(elsewhere)

@@ -15,14 +15,13 @@ go beyond the shared format. ``about`` and ``expected`` mean nothing to a play.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Literal, TypeAlias, cast
 
 import attrs
 
 from concorde_trio.errors import InvalidScenario
-from concorde_trio.simulate.fields import Fields, load_json, refuse
+from concorde_trio.simulate.fields import Fields, refuse
 
 Outcome: TypeAlias = Literal["ok", "fail", "limited"]
 StopMode: TypeAlias = Literal["drain", "park", "cancel"]
@@ -104,21 +103,8 @@ class SignalScenario:
             yield self.stop.at
 
 
-def read_scenario(path: str | Path) -> SignalScenario:
-    """The scenario in a JSON file; InvalidScenario, naming the place, if it is none or cannot be read."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InvalidScenario(f"{path}: expected a scenario file: {error.strerror}", place=str(path)) from None
-    except UnicodeDecodeError as error:
-        message = f"{path}: expected UTF-8, but byte {error.start} is {error.object[error.start]:#04x}"
-        raise InvalidScenario(message, place=str(path)) from None
-    return parse_scenario(load_json(text))
-
-
-def parse_scenario(value: object) -> SignalScenario:
-    """The scenario in a JSON value; InvalidScenario, naming the field, if it is none."""
-    _refuse_sessions(value)
+def parse_signal_scenario(value: object) -> SignalScenario:
+    """The scenario of signals in a JSON value; InvalidScenario, naming the field, if it is none."""
     fields = Fields(value, "", "a scenario of signals", (*_names(SignalScenario), "about", "expected"))
     scenario = SignalScenario(
         signals=fields.each("signals", "a list of signals", _signal, required=True),
@@ -133,17 +119,6 @@ def parse_scenario(value: object) -> SignalScenario:
 
 def _names(cls: type[attrs.AttrsInstance]) -> list[str]:
     return [field.name for field in attrs.fields(cls)]
-
-
-def _refuse_sessions(value: object) -> None:
-    if isinstance(value, Mapping) and "signals" not in value:
-        for field in ("inputs", "model"):
-            if field in value:
-                raise InvalidScenario(
-                    f"{field}: this is a scenario of one session; for now simulate plays scenarios of signals "
-                    'only, which have a list "signals"',
-                    place=field,
-                )
 
 
 def _stop(value: object, place: str) -> ScriptedStop:

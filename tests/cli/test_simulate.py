@@ -16,7 +16,9 @@ SCENARIO = {
         {"id": "s2", "kind": "task", "at": 1, "prompts": [{"id": "r2", "session": "[red]\x1b", "duration": 1}]},
     ]
 }
-PHILOSOPHERS = Path(__file__).parents[1] / "cases" / "signals" / "philosophers.json"
+CASES = Path(__file__).parents[1] / "cases"
+PHILOSOPHERS = CASES / "signals" / "philosophers.json"
+STALLED = CASES / "sessions" / "stalled-stream.json"
 
 
 def test_a_scenario_gives_one_json_object_from_a_file_and_from_stdin(command: Command, here: Path) -> None:
@@ -49,6 +51,13 @@ def test_the_timeline_is_drawn_where_it_was_asked_for(command: Command, here: Pa
     assert title is not None and title.text == about.splitlines()[0]
 
 
+def test_a_scenario_of_a_session_is_played_too(command: Command) -> None:
+    """SES-5: one JSON object, and nothing of the failed turn on stderr."""
+    done = command("simulate", str(STALLED))
+    assert (done.status, done.err) == (0, "")
+    assert done.json["expired"] == [{"kind": "llm", "epoch": 1, "waited": 300, "reason": "progress", "at": 301}]
+
+
 @pytest.mark.parametrize("about", [None, 3, " \n", {}])
 def test_a_timeline_of_which_nothing_is_said_is_named_after_its_file(
     command: Command, here: Path, about: object
@@ -70,7 +79,9 @@ def test_a_timeline_of_which_nothing_is_said_is_named_after_its_file(
         ('{"signals": [], "stop": {"at": 1, "mode": "now"}}', "stop.mode"),
         ('{"signals": [}', "line 1, column 14"),
         ("", "line 1, column 1"),
-        ('{"inputs": []}', "inputs"),
+        ('{"inputs": []}', "model"),
+        ('{"inputs": [], "model": [], "signals": []}', "inputs"),
+        ('{"inputs": [], "model": [[[0, {"txt": "a"}]]]}', "model[0][0][1].txt"),
     ],
 )
 def test_what_is_no_scenario_names_the_field(command: Command, text: str, what: str) -> None:

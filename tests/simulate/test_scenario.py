@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from concorde_trio.errors import InvalidScenario
 from concorde_trio.simulate import parse_scenario, read_scenario, simulate_file
+from concorde_trio.simulate.scenario import parse_signal_scenario
 
 
 def scenario(**changes: Any) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def in_prompt(**changes: Any) -> dict[str, Any]:
 
 def test_what_is_left_out_has_its_default() -> None:
     """CLM-2: 100,000 runs may wait."""
-    found = parse_scenario({"signals": [{"id": "s1", "kind": "task", "at": 1}]})
+    found = parse_signal_scenario({"signals": [{"id": "s1", "kind": "task", "at": 1}]})
     assert (found.claim_ahead, found.max_running, found.stop, found.unknown_kinds) == (100_000, None, None, frozenset())
     only = found.signals[0]
     assert (only.handle, only.fail_handle, only.post, only.fail_post, only.prompts) == (0.0, False, None, False, ())
@@ -48,7 +49,9 @@ def test_what_is_left_out_has_its_default() -> None:
 
 def test_null_is_no_bound_no_post_and_a_fresh_session() -> None:
     """CLM-2, LCK-1, LCK-4."""
-    found = parse_scenario(in_signal(post=None, prompts=[prompt(session=None, tag=None)]) | {"claim_ahead": None})
+    found = parse_signal_scenario(
+        in_signal(post=None, prompts=[prompt(session=None, tag=None)]) | {"claim_ahead": None}
+    )
     assert found.claim_ahead is None
     assert found.signals[0].post is None
     assert found.signals[0].prompts[0].session is None
@@ -60,9 +63,10 @@ def test_about_and_expected_mean_nothing() -> None:
 
 
 REFUSED = [
-    ([], "the scenario", "an object (a scenario of signals), got a list"),
+    ([], "the scenario", "an object (a scenario of signals, or of a session), got a list"),
     (None, "the scenario", "got null"),
-    ({}, "signals", "a list of signals, got nothing"),
+    ({}, "the scenario", "got neither: an empty object"),
+    ({"signal": []}, "the scenario", 'got neither: "signal"'),
     (scenario(signals={}), "signals", "a list of signals, got an object"),
     (scenario(signals=["s1"]), "signals[0]", 'an object (a signal), got "s1"'),
     (scenario(signal=[]), "signal", "unknown field 'signal'; did you mean 'signals'?"),
@@ -124,9 +128,8 @@ REFUSED = [
         "signals[1].prompts[0].id",
         "'r1' is taken by signals[0].prompts[0].id",
     ),
-    ({"inputs": [], "model": []}, "inputs", "a scenario of one session"),
-    ({"model": []}, "model", 'scenarios of signals only, which have a list "signals"'),
-    (scenario(inputs=[]), "inputs", "unknown field 'inputs'; a scenario of signals has signals, claim_ahead"),
+    (scenario(inputs=[]), "inputs", "this has signals and inputs; a scenario is of signals, or of a session"),
+    (scenario(model=[], inputs=[]), "inputs", "this has signals and inputs and model"),
 ]
 
 

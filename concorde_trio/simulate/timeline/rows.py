@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from concorde_trio.records import Run, SignalRecord
-from concorde_trio.simulate.scenario import SignalScenario, parse_scenario
+from concorde_trio.simulate.scenario import SignalScenario, parse_signal_scenario
 
 SAME_STEP = 0.001
 """Seconds. A settlement within a millisecond of the last end had no post phase worth drawing."""
@@ -50,7 +50,7 @@ class WaitedFor:
 
 def rows_from_result(scenario: SignalScenario | Mapping[str, Any], result: Mapping[str, Any]) -> list[TimelineRow]:
     """The rows of a played scenario; ``result`` is what ``simulate`` gave for it."""
-    scenario = scenario if isinstance(scenario, SignalScenario) else parse_scenario(scenario)
+    scenario = scenario if isinstance(scenario, SignalScenario) else parse_signal_scenario(scenario)
     rows: list[TimelineRow] = []
     for signal in scenario.in_order:
         outcome = result["signals"][signal.id]
