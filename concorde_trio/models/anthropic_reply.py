@@ -26,7 +26,7 @@ from concorde_trio.errors import ModelError
 from concorde_trio.models.anthropic_wire import PROVIDER
 from concorde_trio.models.settings import Prices, count
 from concorde_trio.models.sse import ServerSentEvent
-from concorde_trio.models.transport import loads, provider_words
+from concorde_trio.models.transport import loads, provider_words, shown
 from concorde_trio.models.wire import ToolNames, storable
 from concorde_trio.records import JSON, Usage
 from concorde_trio.sessions.model import OnEvent
@@ -108,7 +108,7 @@ class MessagesReply:
         reason = document.get("stop_reason")
         self._reason = reason if isinstance(reason, str) else None
         if not self.ended():
-            raise ModelError(f"it answered with JSON that is no reply: {json.dumps(document)[:200]}")
+            raise ModelError(f"it answered with JSON that is no reply: {shown(json.dumps(document))}")
 
     def ended(self) -> bool:
         """Tell of the end if the server did."""

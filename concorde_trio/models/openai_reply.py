@@ -25,7 +25,7 @@ from concorde_trio.errors import ModelError
 from concorde_trio.models.openai_wire import PROVIDER
 from concorde_trio.models.settings import Prices, count
 from concorde_trio.models.sse import ServerSentEvent
-from concorde_trio.models.transport import loads, provider_words
+from concorde_trio.models.transport import loads, provider_words, shown
 from concorde_trio.models.wire import ToolNames, storable
 from concorde_trio.records import Usage
 from concorde_trio.sessions.model import OnEvent
@@ -84,7 +84,7 @@ class ChatReply:
             _fail(document["error"])
         self._chunk(document)
         if not self.ended():
-            raise ModelError(f"it answered with JSON that is no reply: {json.dumps(document)[:200]}")
+            raise ModelError(f"it answered with JSON that is no reply: {shown(json.dumps(document))}")
 
     def ended(self) -> bool:
         """Tell of the end if the server did."""

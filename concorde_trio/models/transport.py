@@ -18,6 +18,7 @@ import trio
 from concorde_trio.errors import ModelError
 from concorde_trio.models.keys import Secrets
 from concorde_trio.models.sse import LIMIT, ServerSentEvent, SseDecoder, TooLong
+from concorde_trio.records import storable_text
 
 CLOSING = 5.0
 """Seconds that closing a connection may take."""
@@ -138,7 +139,7 @@ class Door:
     ) -> ModelError:
         scrub = self.secrets.scrub
         return ModelError(
-            f"{self.what}: {scrub(words)[:WORDS]}",
+            f"{self.what}: {storable_text(scrub(words))[:WORDS]}",
             status=status,
             retry_after=None if retry_after is None else scrub(retry_after)[:200],
             connection=connection,
@@ -176,17 +177,21 @@ class _Handshake:
                 await self._stream.aclose()
 
 
-def provider_words(body: object) -> str:
+def provider_words(body: object, deep: int = 5) -> str:
     """What an error body says, for a person."""
     if isinstance(body, str):
         return body.strip()
-    if isinstance(body, dict):
+    if isinstance(body, dict) and deep:
         for key in ("message", "detail", "error", "msg"):
-            words = provider_words(body.get(key))
+            words = provider_words(body.get(key), deep - 1)
             if words:
                 return words
-        return json.dumps(body, ensure_ascii=False, default=str) if body else ""
     return json.dumps(body, ensure_ascii=False, default=str) if body else ""
+
+
+def shown(text: str) -> str:
+    """What came, for a message: cut only where nothing of it is shown, so that no part of a key outlives the scrubbing."""
+    return repr(text[: 50 * WORDS])
 
 
 def loads(text: str) -> dict[str, Any]:
@@ -194,9 +199,9 @@ def loads(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        raise ModelError(f"it sent an event that is no JSON: {text[:200]!r}") from None
+        raise ModelError(f"it sent an event that is no JSON: {shown(text)}") from None
     if not isinstance(value, dict):
-        raise ModelError(f"it sent an event that is no JSON object: {text[:200]!r}")
+        raise ModelError(f"it sent an event that is no JSON object: {shown(text)}")
     return value
 
 
@@ -232,9 +237,9 @@ def _document(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        raise ModelError(f"it answered with something that is no JSON: {text[:200]!r}") from None
+        raise ModelError(f"it answered with something that is no JSON: {shown(text)}") from None
     if not isinstance(value, dict):
-        raise ModelError(f"it answered with JSON that is no reply: {text[:200]!r}")
+        raise ModelError(f"it answered with JSON that is no reply: {shown(text)}")
     return value
 
 
