@@ -66,6 +66,7 @@ class SessionCourse:
         self.not_before_reason = ""
         self.run: RunTerms | None = None
         self.linked: dict[str, Linked] = dict(linked or {})
+        self.stands_for: dict[str, tuple[str, ...]] = {}  # inputs that a run's prompt was made of, by the prompt's id
         self.closed = False
         self._turns = 0
         repaired = books.transcript.repair(CUT_OFF, books.wall())
@@ -193,7 +194,8 @@ class SessionCourse:
         books = self.books
         assert books.turn is not None
         books.add(books.transcript.add_user(inputs, text, books.wall()))
-        books.turn.input_ids += [each.id for each in inputs]
+        for each in inputs:
+            books.turn.input_ids += [each.id, *self.stands_for.pop(each.id, ())]
         self._settled(inputs, InputState.DELIVERED)
 
     def _settled(self, inputs: tuple[Input, ...], state: InputState, *, queued: bool = True) -> None:

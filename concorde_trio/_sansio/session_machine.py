@@ -127,6 +127,7 @@ class SessionMachine(SessionCourse):
             if mine:
                 given = attrs.evolve(given, attachments=tuple(each for one in mine for each in one.input.attachments))
                 self._settled(tuple(each.input for each in mine), InputState.DELIVERED, queued=False)
+                self.stands_for[given.id] = tuple(each.input.id for each in mine)
             books.dirty = True
             books.queue.restore(given)
             books.step.changes.append(AddInput(session=self.name, input=given, prompt=True))

@@ -44,16 +44,6 @@ def waiting_on(machine: SessionMachine) -> WaitingOn:
                 if on == "stopping"
                 else "it is stopped, the turn goes on",
             )
-    summary, lease = machine.calls.summaries.current, lock.summarizing
-    if summary is not None and lease is not None:
-        return WaitingOn(
-            on="summary",
-            about=f"of the output of {summary.output.tool}",
-            since=now - lease.acquired_at,
-            last_progress=now - lease.started_at if lease.started_at > lease.acquired_at else None,
-            left=lease.deadline - now,
-            then="the output is cut instead",
-        )
     asked = [each for each in live if each.phase == "asked"]
     if asked:
         first = min(asked, key=lambda each: each.since + each.asked_for)
@@ -64,6 +54,16 @@ def waiting_on(machine: SessionMachine) -> WaitingOn:
             left=first.since + first.asked_for - now,
             then="the call is denied",
         )
+    summary, lease = machine.calls.summaries.current, lock.summarizing
+    if summary is not None and lease is not None:
+        return WaitingOn(
+            on="summary",
+            about=f"of the output of {summary.output.tool}",
+            since=now - lease.acquired_at,
+            last_progress=now - lease.started_at if lease.started_at > lease.acquired_at else None,
+            left=lease.deadline - now,
+            then="the output is cut instead",
+        )
     if machine.backoff is not None:
         wait = machine.backoff
         return WaitingOn(
@@ -73,6 +73,6 @@ def waiting_on(machine: SessionMachine) -> WaitingOn:
             left=max(0.0, wait.until - now),
             then="the model is asked again",
         )
-    if len(books.queue):
+    if len(books.queue) or machine.linked:
         return WaitingOn(on="input" if books.queue.held else "lock", about=machine.holding())
     return WaitingOn(on="input")

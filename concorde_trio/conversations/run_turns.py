@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import trio
 
-from concorde_trio._sansio.session_terms import TurnResult
+from concorde_trio._sansio.session_terms import Linked, TurnResult
 from concorde_trio.errors import WrongState
 from concorde_trio.messages import Input
 from concorde_trio.records import RunOutcome, RunPrompt, RunState
@@ -39,11 +39,21 @@ async def run_turns(
         id=f"prompt_{uuid.uuid4().hex if execution is None else execution.run_id}", text=prompt.text, at=now()
     )
     begun = False
+    written: list[Linked] = []
+
+    async def look() -> None:
+        """Inputs of this run's signal that another process wrote (SES-20); the loop has not seen them."""
+        if execution is not None:
+            unsettled = await harness.store.unsettled_inputs(prompt.session)
+            signal_id = execution.signal_id
+            written.extend(Linked(each.input, signal_id) for each in unsettled if each.signal_id == signal_id)
 
     def begin() -> TurnWaiter:
         nonlocal begun
         machine.begin_run(prompt.usage_limit)
         begun = True
+        for each in written:
+            machine.linked.setdefault(each.input.id, each)
         taken = machine.run_prompt(given, None if execution is None else execution.signal_id)
         if stopping():
             machine.no_more_turns()
@@ -51,7 +61,7 @@ async def run_turns(
 
     try:
         with trio.CancelScope(shield=True):  # one commit: afterwards it is known whether the run has begun
-            waiter = await loop.ask(begin)
+            waiter = await loop.ask(begin, before=look)
         await waiter.done.wait()
         await loop.wait_until(lambda: machine.idle)
     finally:

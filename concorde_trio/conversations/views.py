@@ -108,10 +108,7 @@ def _lock_answer(waiting: WaitingOn, run: Run, view: WaitView | None, since: flo
 def _waiting(loop: SessionLoop | None, queued: int) -> WaitingOn:
     if loop is None:
         return WaitingOn(on="lock", about="no run of this session is in flight") if queued else WaitingOn(on="input")
-    waiting = loop.machine.waiting_on()
-    if waiting.on == "input" and loop.machine.linked and not loop.machine.books.queue.held:
-        return WaitingOn(on="lock", about="no run of this session is in flight")
-    return waiting
+    return loop.machine.waiting_on()
 
 
 def _row(record: SessionRecord, loop: SessionLoop | None) -> Document:

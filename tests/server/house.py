@@ -172,6 +172,10 @@ class Wire:
         """Read up to ``text``, which must come."""
         assert await self._until(text) is not None
 
+    async def piece(self, end: bytes) -> bytes | None:
+        """What comes up to ``end``, None if the server closed first."""
+        return await self._until(end)
+
     async def rest(self) -> bytes:
         """All that still comes until the server closes."""
         while await self._more():
