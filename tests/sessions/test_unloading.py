@@ -54,6 +54,6 @@ async def test_a_session_whose_last_step_is_being_stored_stays(autojump_clock: t
     async with SessionHarness(store=SlowStore(), model=Echo(), unload_after=1).open() as harness:
         for number in range(3):
             await harness.submit("ann", f"input {number}")
-            await trio.sleep(17)  # the reply's commit is under way, and nothing else
+            await trio.sleep(8)  # the reply's commit is under way, and nothing else
             assert harness.loaded("ann") is not None
         assert (await harness.turn("ann", "last")).text == "7 messages"
