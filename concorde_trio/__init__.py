@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from concorde_trio.server.app import server_closing
     from concorde_trio.server.attribution import current_run
     from concorde_trio.sessions.harness import SessionHarness
+    from concorde_trio.sessions.tool import ToolContext, ToolResult
     from concorde_trio.signals.emit import emit_sync
     from concorde_trio.signals.handlers import SignalHandler
     from concorde_trio.signals.runtime import Runtime, RuntimeContext
@@ -35,7 +36,11 @@ if TYPE_CHECKING:
     from concorde_trio.signals.worker import SignalWorker, open_worker
     from concorde_trio.stores.memory import MemoryStore
     from concorde_trio.stores.sqlite import SqliteStore
+    from concorde_trio.tools.files import file_tools
+    from concorde_trio.tools.function import tool
     from concorde_trio.tools.mcp import McpServer
+    from concorde_trio.tools.shell import ShellTool
+    from concorde_trio.tools.threads import limit_tool_threads
 
 _HOMES = {
     "AnthropicModel": "models.anthropic",
@@ -64,19 +69,25 @@ _HOMES = {
     "SessionHarness": "sessions.harness",
     "SessionLock": "_sansio.session_lock",
     "SessionSettings": "_sansio.session_terms",
+    "ShellTool": "tools.shell",
     "Signal": "records",
     "SignalHandler": "signals.handlers",
     "SignalRecord": "records",
     "SignalWorker": "signals.worker",
     "SqliteStore": "stores.sqlite",
+    "ToolContext": "sessions.tool",
+    "ToolResult": "sessions.tool",
     "Usage": "records",
     "UsageRules": "runtimes.command_rules",
     "current_run": "server.attribution",
     "emit_sync": "signals.emit",
+    "file_tools": "tools.files",
+    "limit_tool_threads": "tools.threads",
     "new_tag": "signals.tags",
     "open_worker": "signals.worker",
     "server_closing": "server.app",
     "template_handler": "signals.template",
+    "tool": "tools.function",
 }
 
 __all__ = [
@@ -106,19 +117,25 @@ __all__ = [
     "SessionHarness",
     "SessionLock",
     "SessionSettings",
+    "ShellTool",
     "Signal",
     "SignalHandler",
     "SignalRecord",
     "SignalWorker",
     "SqliteStore",
+    "ToolContext",
+    "ToolResult",
     "Usage",
     "UsageRules",
     "current_run",
     "emit_sync",
+    "file_tools",
+    "limit_tool_threads",
     "new_tag",
     "open_worker",
     "server_closing",
     "template_handler",
+    "tool",
 ]
 
 

@@ -113,6 +113,10 @@ class ProgramNotStarted(ProgramError):
     """A program could not be started: it is missing, not executable, or its folder is none. Nothing ran."""
 
 
+class TooManyThreads(ConcordeError):
+    """A plain tool was not run: threads of earlier calls that were given up take all the room (SES-8)."""
+
+
 class ModelError(ConcordeError):
     """A model request failed; the message has the provider's words, without any key.
 

@@ -13,7 +13,7 @@ import marshal
 import os
 import socket
 import termios
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import trio
 
@@ -74,6 +74,11 @@ class Program:
         self._swept: tuple[int, tuple[Swept, ...]] | None = None  # None until the guard says that the tree is gone
         self._problem: ProgramError | None = None
 
+    @property
+    def guard_pid(self) -> int:
+        """Of its guard, which adopts whatever the program leaves behind."""
+        return self._guarded.process.pid
+
     async def wait(self) -> Exit:
         """Until the program itself has ended and what it printed is in ``stdout`` and ``stderr``.
 
@@ -99,7 +104,7 @@ class Program:
     async def serve(
         self,
         stdin: bytes | trio.MemoryReceiveChannel[bytes] | None,
-        on_stdout: Callable[[bytes], None] | None,
+        on_stdout: Callable[[bytes], Awaitable[None] | None] | None,
         fail: trio.CancelScope,
     ) -> None:
         """The service tasks, until ``end``; an error of ``on_stdout`` is kept in ``failure`` and cancels ``fail``."""
@@ -212,7 +217,9 @@ class Program:
                 else:
                     await stream.send_all(stdin or b"")
 
-    async def _read(self, descriptor: int, sink: Callable[[bytes], None] | None, fail: trio.CancelScope) -> None:
+    async def _read(
+        self, descriptor: int, sink: Callable[[bytes], Awaitable[None] | None] | None, fail: trio.CancelScope
+    ) -> None:
         capture = self._open[descriptor]
         try:
             while True:
@@ -229,7 +236,8 @@ class Program:
                     self.last_output = trio.current_time()
                 if sink is not None and self.failure is None:
                     try:
-                        sink(data)
+                        if (room := sink(data)) is not None:
+                            await room
                     except Exception as error:  # noqa: BLE001 - raised again where the block is left
                         self.failure = error
                         fail.cancel("on_stdout raised")

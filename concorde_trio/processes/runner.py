@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import trio
@@ -37,7 +37,7 @@ async def open_program(
     programs_lock: Path | None = None,
     stdout: Capture | None = None,
     stderr: Capture | None = None,
-    on_stdout: Callable[[bytes], None] | None = None,
+    on_stdout: Callable[[bytes], Awaitable[None] | None] | None = None,
 ) -> AsyncIterator[Program]:
     """Start a program, and end it with everything it started when the block is left.
 
@@ -46,7 +46,8 @@ async def open_program(
     as it comes (the runner closes it when the program reads no more). ``ladder``: the
     signals its process group gets when it has to stop, each with seconds to wait. ``programs_lock``: the file of
     REC-6. ``stdout``, ``stderr``: where to keep what it prints (default: the first and last 32 KiB of each).
-    ``on_stdout`` gets every piece of stdout as it comes; what it raises ends the block and leaves it.
+    ``on_stdout`` gets every piece of stdout as it comes; if it gives an awaitable, no more is read until that is over, and
+    it must be bounded: a cancellation does not reach it. What it raises ends the block and leaves it.
 
     UsageError for arguments that can never be right, ProgramNotStarted when the program cannot be started, ProgramError
     when its guard breaks or its tree cannot be ended.
