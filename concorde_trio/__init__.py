@@ -10,10 +10,27 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from concorde_trio._sansio.input_queue import Receipt
     from concorde_trio._sansio.lock_table import LockTable
+    from concorde_trio._sansio.model_events import (
+        CallDelta,
+        CallStarted,
+        ModelRequest,
+        Ping,
+        Purpose,
+        ReasoningDelta,
+        ReplyEnd,
+        StopReason,
+        TextDelta,
+        TextSnapshot,
+        ToolSpec,
+        UsageReport,
+    )
     from concorde_trio._sansio.session_lock import SessionLock
-    from concorde_trio._sansio.session_terms import SessionSettings
+    from concorde_trio._sansio.session_terms import SessionSettings, TurnResult
+    from concorde_trio.conversations.session_input import SessionInputHandler
     from concorde_trio.gateway import Gateway
+    from concorde_trio.messages import CallOutcome, Input, Message, Role, ToolCall
     from concorde_trio.models.anthropic import AnthropicModel
     from concorde_trio.models.openai import OpenAIModel
     from concorde_trio.models.scripted import ScriptedModel
@@ -27,7 +44,8 @@ if TYPE_CHECKING:
     from concorde_trio.server.app import server_closing
     from concorde_trio.server.attribution import current_run
     from concorde_trio.sessions.harness import SessionHarness
-    from concorde_trio.sessions.tool import ToolContext, ToolResult
+    from concorde_trio.sessions.model import Model
+    from concorde_trio.sessions.tool import Tool, ToolContext, ToolResult, ToolSource
     from concorde_trio.signals.emit import emit_sync
     from concorde_trio.signals.handlers import SignalHandler
     from concorde_trio.signals.runtime import Runtime, RuntimeContext
@@ -44,20 +62,33 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AnthropicModel": "models.anthropic",
+    "CallDelta": "_sansio.model_events",
+    "CallOutcome": "messages",
+    "CallStarted": "_sansio.model_events",
     "CommandRuntime": "runtimes.command",
     "DerivedSession": "runtimes.command_session",
     "FunctionRuntime": "runtimes.function",
     "Gateway": "gateway",
     "InProcessRuntime": "runtimes.in_process",
+    "Input": "messages",
     "JsonLines": "runtimes.command_rules",
     "LiteralArgument": "runtimes.command_template",
     "LockTable": "_sansio.lock_table",
     "McpServer": "tools.mcp",
     "MemoryStore": "stores.memory",
+    "Message": "messages",
+    "Model": "sessions.model",
+    "ModelRequest": "_sansio.model_events",
     "NoSession": "runtimes.command_session",
     "OpenAIModel": "models.openai",
+    "Ping": "_sansio.model_events",
     "PostOutcome": "records",
     "Prompt": "records",
+    "Purpose": "_sansio.model_events",
+    "ReasoningDelta": "_sansio.model_events",
+    "Receipt": "_sansio.input_queue",
+    "ReplyEnd": "_sansio.model_events",
+    "Role": "messages",
     "Rule": "runtimes.command_rules",
     "RunInfo": "records",
     "RunOutcome": "records",
@@ -67,6 +98,7 @@ _HOMES = {
     "ScriptedModel": "models.scripted",
     "SessionFile": "runtimes.command_session",
     "SessionHarness": "sessions.harness",
+    "SessionInputHandler": "conversations.session_input",
     "SessionLock": "_sansio.session_lock",
     "SessionSettings": "_sansio.session_terms",
     "ShellTool": "tools.shell",
@@ -75,9 +107,18 @@ _HOMES = {
     "SignalRecord": "records",
     "SignalWorker": "signals.worker",
     "SqliteStore": "stores.sqlite",
+    "StopReason": "_sansio.model_events",
+    "TextDelta": "_sansio.model_events",
+    "TextSnapshot": "_sansio.model_events",
+    "Tool": "sessions.tool",
+    "ToolCall": "messages",
     "ToolContext": "sessions.tool",
     "ToolResult": "sessions.tool",
+    "ToolSource": "sessions.tool",
+    "ToolSpec": "_sansio.model_events",
+    "TurnResult": "_sansio.session_terms",
     "Usage": "records",
+    "UsageReport": "_sansio.model_events",
     "UsageRules": "runtimes.command_rules",
     "current_run": "server.attribution",
     "emit_sync": "signals.emit",
@@ -92,20 +133,33 @@ _HOMES = {
 
 __all__ = [
     "AnthropicModel",
+    "CallDelta",
+    "CallOutcome",
+    "CallStarted",
     "CommandRuntime",
     "DerivedSession",
     "FunctionRuntime",
     "Gateway",
     "InProcessRuntime",
+    "Input",
     "JsonLines",
     "LiteralArgument",
     "LockTable",
     "McpServer",
     "MemoryStore",
+    "Message",
+    "Model",
+    "ModelRequest",
     "NoSession",
     "OpenAIModel",
+    "Ping",
     "PostOutcome",
     "Prompt",
+    "Purpose",
+    "ReasoningDelta",
+    "Receipt",
+    "ReplyEnd",
+    "Role",
     "Rule",
     "RunInfo",
     "RunOutcome",
@@ -115,6 +169,7 @@ __all__ = [
     "ScriptedModel",
     "SessionFile",
     "SessionHarness",
+    "SessionInputHandler",
     "SessionLock",
     "SessionSettings",
     "ShellTool",
@@ -123,9 +178,18 @@ __all__ = [
     "SignalRecord",
     "SignalWorker",
     "SqliteStore",
+    "StopReason",
+    "TextDelta",
+    "TextSnapshot",
+    "Tool",
+    "ToolCall",
     "ToolContext",
     "ToolResult",
+    "ToolSource",
+    "ToolSpec",
+    "TurnResult",
     "Usage",
+    "UsageReport",
     "UsageRules",
     "current_run",
     "emit_sync",

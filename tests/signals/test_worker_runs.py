@@ -141,7 +141,9 @@ async def test_the_runtime_is_opened_once_before_the_first_run_and_closed_after_
     async with stage.serve():
         await stage.emit("free", run("R1", 2), run("R2", 1))
         await trio.sleep(0.5)
-    assert contexts == [RuntimeContext(queue=stage.store.queue)]
+    (context,) = contexts
+    assert (context.queue, context.store) == (stage.store.queue, stage.store)
+    assert (context.agent_server_url, context.programs_lock) == (None, None)
     assert [what for _, what, _ in stage.log] == ["open", "handle", "handled", "start", "start", "end", "end", "close"]
 
 

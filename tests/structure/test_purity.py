@@ -10,7 +10,7 @@ from tests.structure.tree import PACKAGE, imports, modules, project
 PURE = ("_sansio", "events", "messages", "records", "errors")
 ALLOWED = {
     "__future__", "abc", "attrs", "bisect", "codecs", "collections", "concorde_trio", "contextlib", "dataclasses", "enum",
-    "functools", "heapq", "itertools", "json", "math", "operator", "re", "string", "types", "typing", "unicodedata",
+    "functools", "hashlib", "heapq", "itertools", "json", "math", "operator", "re", "string", "types", "typing", "unicodedata",
 }  # fmt: skip
 
 
