@@ -58,6 +58,13 @@ def test_a_scenario_of_a_session_is_played_too(command: Command) -> None:
     assert done.json["expired"] == [{"kind": "llm", "epoch": 1, "waited": 300, "reason": "progress", "at": 301}]
 
 
+def test_only_signals_are_drawn(command: Command, here: Path) -> None:
+    """A timeline is of runs; a session has none. Nothing is played or written."""
+    done = command("simulate", str(STALLED), "--svg", "out.svg")
+    assert "--svg draws scenarios of signals only" in done.sentence() and done.status == 2
+    assert not (here / "out.svg").exists()
+
+
 @pytest.mark.parametrize("about", [None, 3, " \n", {}])
 def test_a_timeline_of_which_nothing_is_said_is_named_after_its_file(
     command: Command, here: Path, about: object

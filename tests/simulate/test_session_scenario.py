@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from concorde_trio.errors import InvalidScenario
@@ -235,7 +235,6 @@ def _places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [place for key, inner in items for place in [(*at, key), *_places(inner, (*at, key))]]
 
 
-@settings(max_examples=150)
 @given(st.sampled_from(_places(FULL)), JSON)
 def test_any_value_anywhere_is_refused_or_played(place: tuple[Any, ...], value: Any) -> None:
     """Nothing but InvalidScenario comes out of reading, and what could be read can be played."""
