@@ -214,6 +214,15 @@ class Calls:
             return
         self._stop(live, CallOutcome.TIMEOUT, expired.waited, "its time is up")
 
+    def drop(self, expired: ExpiredTool) -> None:
+        """Settling it failed halfway: whatever became of that, the call gets its result (SES-4)."""
+        registration = expired.tool.registration
+        live = next((each for each in self.live.values() if each.registration == registration), None)
+        if live is not None:
+            self._books.step.stops.append(StopCall(registration, "its time is up"))
+            said = f"The session stopped waiting for {live.call.name} after {seconds(expired.waited)}."
+            self._result(live.place, live.call, CallOutcome.TIMEOUT, f"{said} It may still complete.")
+
     def stop(self, outcome: CallOutcome, reason: str) -> None:
         """Settle every call: an interrupt, or a limit. What is finished is kept; what runs is stopped first."""
         self.summaries.stop(reason)

@@ -90,6 +90,11 @@ class Compaction:
         self._books.say(events.Compacted, messages=0, error=f"{request.purpose} failed: {reason}")
         self._give_up()
 
+    def drop(self) -> None:
+        """Its request is gone, and nothing more is known of it."""
+        self._work = None
+        self._give_up()
+
     def _give_up(self) -> None:
         if self._books.turn is not None:
             self._books.turn.not_compacted = True

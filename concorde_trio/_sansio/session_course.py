@@ -305,6 +305,21 @@ class SessionCourse:
             name = str(expired.epoch) if isinstance(expired, ExpiredLease) else expired.call_id
             what = f"{expired.kind} {name}" if lease else f"call {name}"
             self.books.say(events.SettleFailed, what=what, error=f"{type(error).__name__}: {error}")
+            self._drop(expired)
+
+    def _drop(self, expired: Expired) -> None:
+        """What still stands for a hold whose settling failed: nothing may wait for what nothing bounds any more."""
+        if isinstance(expired, ExpiredTool):
+            self.calls.drop(expired)
+            return
+        self.books.step.stops.append(StopRequest(expired.epoch, "its time is up"))
+        if expired.kind == "summarizing":
+            self.calls.summaries.stop("its time is up")
+        elif self.requests.current is not None:
+            self.requests.current = None
+            self.compaction.drop()
+        if expired.kind == "llm" and self.books.turn is not None:
+            self.books.turn.end("failed", f"the model request was given up after {seconds(expired.waited)}")
 
     def _model_expired(self, expired: ExpiredLease) -> None:
         """SES-5: drop the partial stream; the turn fails, and says how long there was no progress."""

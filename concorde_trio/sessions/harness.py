@@ -117,6 +117,7 @@ class SessionHarness:
         self._make_host = make_host
         self._loops: dict[str, SessionLoop] = {}
         self._opening: dict[str, trio.Event] = {}
+        self._accepting: dict[str, trio.Event] = {}  # ids from outside, until what came of them is committed
         self._heartbeat = Heartbeat()
         self._nursery: trio.Nursery | None = None
         self._host: Host | None = None
@@ -381,14 +382,20 @@ class SessionHarness:
                 raise WrongState(f"the input was not accepted: {receipt.reason}")
             await waiter.done.wait()
         if waiter.result is None:
+            await trio.lowlevel.checkpoint()  # where the harness failed, that is what is told
             raise WrongState(f"input {given.id} was cancelled before a turn took it, or session {session!r} was closed")
         return waiter.result
 
     async def _submit(self, loop: SessionLoop, given: Input, *, mine: bool) -> Receipt:
         known: list[StoredInput] = []
+        noted: list[trio.Event] = []
 
         async def look() -> None:
-            """Ids that came from outside may be settled, and known to the ledger alone."""
+            """Ids that came from outside may be settled, and known to the ledger alone; or be sent to two sessions at once."""
+            while (other := self._accepting.get(given.id)) is not None:
+                await other.wait()
+            noted.append(trio.Event())
+            self._accepting[given.id] = noted[0]
             stored = await self.store.input(given.id)
             if stored is not None:
                 known.append(stored)
@@ -404,7 +411,12 @@ class SessionHarness:
                 return Receipt(given.id, "accepted")
             return loop.machine.submit(given)
 
-        return await loop.ask(act, before=None if mine else look)
+        def committed() -> None:
+            if noted:
+                del self._accepting[given.id]
+                noted[0].set()
+
+        return await loop.ask(act, before=None if mine else look, after=committed)
 
     def _input(self, text: str, id: str | None, sender: str | None, attachments: Sequence[Any]) -> Input:
         return new_input(text, at=self._wall_clock(), id=id, sender=sender, attachments=attachments)

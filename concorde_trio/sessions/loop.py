@@ -43,10 +43,11 @@ T = TypeVar("T")
 
 @attrs.define(eq=False)
 class _Asked:
-    """An event somebody waits for the answer of. ``before`` is awaited first, by the loop itself."""
+    """An event somebody waits for the answer of. ``before`` is awaited first, by the loop itself, ``after`` called last."""
 
     act: Callable[[], Any]
     before: Callable[[], Awaitable[None]] | None = None
+    after: Callable[[], None] | None = None
     done: trio.Event = attrs.field(factory=trio.Event)
     answer: Outcome[Any] | None = None
 
@@ -122,6 +123,8 @@ class SessionLoop:
             finally:
                 if event.answer is None:
                     event.answer = Error(self._closed())
+                if event.after is not None:
+                    event.after()
                 event.done.set()
             return
         event()
@@ -284,13 +287,25 @@ class SessionLoop:
 
     # --- what people ask ------------------------------------------------------------------------------------
 
-    async def ask(self, act: Callable[[], T], *, before: Callable[[], Awaitable[None]] | None = None) -> T:
-        """Have the loop do this, between two events; its answer, once what it led to is committed."""
+    async def ask(
+        self,
+        act: Callable[[], T],
+        *,
+        before: Callable[[], Awaitable[None]] | None = None,
+        after: Callable[[], None] | None = None,
+    ) -> T:
+        """Have the loop do this, between two events; its answer, once what it led to is committed.
+
+        The loop awaits ``before`` first, and then calls ``after`` whatever came of it; neither if it is closed before.
+        """
         if self.over:
             raise self._closed()
-        asked = _Asked(act, before)
+        asked = _Asked(act, before, after)
         self._put(asked)
         await asked.done.wait()
+        if self.over:
+            # Where the harness failed, this task is cancelled: that error is what is told, and no second one.
+            await trio.lowlevel.checkpoint()
         assert asked.answer is not None
         answer: T = asked.answer.unwrap()
         return answer
@@ -313,6 +328,7 @@ class SessionLoop:
         """Wait until this is true of the machine, looking after each step; WrongState if the loop ends first."""
         while not true():
             if self.over:
+                await trio.lowlevel.checkpoint()  # as in ``ask``
                 raise self._closed()
             if self._changed is None:
                 self._changed = trio.Event()
