@@ -12,18 +12,23 @@ from collections.abc import Callable, Collection
 import attrs
 
 from concorde_trio import events
+from concorde_trio._sansio.session_terms import WaitingOn
 from concorde_trio.demo.errands import Errand, Message
+from concorde_trio.messages import CallOutcome, InputState
 from concorde_trio.signals.views import WaitView
 
 
 @attrs.define(kw_only=True)
 class Row:
     """One errand. ``state``: queued, running, held (it has ended and keeps its locks), then done, failed, limited or
-    cancelled. Times are wall-clock seconds."""
+    cancelled. ``waiting``, ``heard``: what was said meanwhile and is queued, or was taken. Times are wall-clock seconds."""
 
     message: Message
     errand: Errand
     run_id: str | None = None
+    session: str | None = None
+    waiting: list[str] = attrs.field(factory=list)
+    heard: list[str] = attrs.field(factory=list)
     state: str = "sent"
     outcome: str = ""
     error: str | None = None
@@ -43,17 +48,24 @@ class Board:
     """All errands that were sent, in that order.
 
     ``why``: the worker's, for who waits for whom. ``holding``: the kinds whose handlers have a post phase. ``tell`` gets a
-    row and some words about it whenever something happened.
+    row and some words about it whenever something happened. ``waiting_on`` says what a session waits for (SES-12a).
     """
 
     def __init__(
-        self, why: Callable[[str], WaitView | None], holding: Collection[str], tell: Callable[[Row, str], None]
+        self,
+        why: Callable[[str], WaitView | None],
+        holding: Collection[str],
+        tell: Callable[[Row, str], None],
+        waiting_on: Callable[[str], WaitingOn | None] = lambda session: None,
     ) -> None:
         self.rows: list[Row] = []
         self.posts: dict[str, tuple[float, float | None]] = {}
         self._why = why
         self._holding = holding
         self._tell = tell
+        self._waiting_on = waiting_on
+        self._meanwhile: dict[str, str] = {}
+        self._at_work: dict[str, Row] = {}
         self._of_signal: dict[str, list[Row]] = {}
         self._of_run: dict[str, Row] = {}
         self._early: dict[str, list[events.Event]] = defaultdict(list)
@@ -69,6 +81,11 @@ class Board:
 
     def take(self, event: events.Event) -> None:
         """The next event. The worker may be faster than the answer that gives a message's signal its id."""
+        if isinstance(event, events.SessionEvent):
+            row = self._at_work.get(event.session)
+            if row is not None:
+                self._take_of_session(row, event)
+            return
         signal_id = getattr(event, "signal_id", None)
         if signal_id is None:
             return
@@ -85,7 +102,8 @@ class Board:
                     self._tell(row, waits)
             case events.RunStarted():
                 row = self._of_run[event.run_id]
-                row.state, row.started = "running", event.at
+                row.state, row.started, row.session = "running", event.at, event.session
+                self._at_work[event.session] = row
                 self._tell(row, "starts")
             case events.RunStopping():
                 self._tell(self._of_run[event.run_id], "is told to stop")
@@ -93,6 +111,7 @@ class Board:
                 row = self._of_run[event.run_id]
                 row.state = row.outcome = event.state.value
                 row.ended, row.error = event.at, event.error
+                self._at_work.pop(event.session, None)
                 self._tell(row, f"{self.ending(row)} ({row.lasted:.1f} s)" if event.started else self.ending(row))
                 if row.message.kind in self._holding:
                     row.state = "held"
@@ -106,6 +125,39 @@ class Board:
                     if not row.outcome:  # there were no runs
                         row.outcome, row.error = event.state.value, event.error
                     row.state = row.outcome
+
+    def says(self, input_id: str, text: str) -> None:
+        """Somebody is about to say this to a session, as this input."""
+        self._meanwhile[input_id] = text
+
+    def _take_of_session(self, row: Row, event: events.SessionEvent) -> None:
+        match event:
+            case events.CallStarted():
+                self._tell(row, f"runs {event.tool}")
+            case events.CallEnded() if event.outcome is not CallOutcome.OK:
+                self._tell(row, f"{event.tool}: {event.outcome}")
+            case events.InputAccepted(input_id=given) if given in self._meanwhile:
+                row.waiting.append(given)
+                holds = (event.waits_for or "nothing").partition(" (call ")[0]
+                self._tell(
+                    row, f'is told meanwhile: "{self._meanwhile[given]}" ({len(row.waiting)} queued, held by {holds})'
+                )
+            case events.InputSettled(input_id=given) if given in row.waiting:
+                row.waiting.remove(given)
+                row.heard += [given] if event.state is InputState.DELIVERED else []
+            case events.ModelRequested() if row.heard:
+                self._tell(row, f"gets {len(row.heard)} queued inputs as one message")
+                row.heard.clear()
+
+    def doing(self, row: Row) -> str:
+        """What the session of a running errand waits for, in a few words."""
+        waiting = None if row.session is None else self._waiting_on(row.session)
+        queued = f", {len(row.waiting)} queued" if row.waiting else ""
+        if waiting is None or waiting.on == "input":
+            return f"running{queued}"
+        what = (waiting.about or "").partition(" (call ")[0] if waiting.on == "tool" else f"the {waiting.on}"
+        since = "" if waiting.since is None else f" {waiting.since:.1f} s"
+        return f"running: {what}{since}{queued}"
 
     def waits(self, row: Row) -> str:
         """For whom it waits, and on what; "" when it waits for nobody."""

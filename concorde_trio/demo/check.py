@@ -1,6 +1,7 @@
 """Are the books right? A verdict from evidence, with a sentence for each fault.
 
-The law: what is not there to be looked at is a fault too, so that no check passes for want of anything to check.
+The law: what is not there to be looked at is a fault too, so that no check passes for want of anything to check. Only where
+a real model may have done something else than it was asked, that is not checked, and the finding says so.
 """
 
 from __future__ import annotations
@@ -12,20 +13,25 @@ from itertools import combinations
 
 import attrs
 
-from concorde_trio.demo.errands import Errand, Message, all_errands
-from concorde_trio.demo.evidence import BOOKKEEPER, Asked, Evidence, Line
+from concorde_trio._sansio.input_queue import HEADER, SEPARATOR
+from concorde_trio.demo.errands import Errand, Message, all_errands, files_after
+from concorde_trio.demo.evidence import BOOKKEEPER, PROGRAM, Asked, Evidence, Line
 
 _BOOKED = re.compile(r"(\d+)\. errand (\d+) bought .*: (\d+) - (\d+) = (-?\d+)")
 
 
 @attrs.frozen(kw_only=True)
 class Finding:
-    """One thing that was checked: the sentence that should be true, how many ``things`` were looked at, and the faults."""
+    """One thing that was checked: the sentence that should be true, how many ``things`` were looked at, and the faults.
+
+    ``not_checked``: what could not be, and why.
+    """
 
     name: str
     looked_at: int
     things: str
     faults: tuple[str, ...]
+    not_checked: tuple[str, ...] = ()
 
     @property
     def right(self) -> bool:
@@ -35,44 +41,83 @@ class Finding:
 
 def check(evidence: Evidence) -> list[Finding]:
     """Look at everything; the books are right when every finding is."""
+    trusted = evidence.journal if evidence.scripted else trusted_lines(evidence.journal)
     lines: dict[int, list[Line]] = defaultdict(list)
-    for line in evidence.journal:
-        lines[line.errand].append(line)
+    for line in trusted:
+        if line.errand:
+            lines[line.errand].append(line)
     errands = all_errands(evidence.plan)
     pairs = list(_sharing(evidence.plan, lines))
     tagged = [asked for asked in evidence.requests if _speaks_for_an_errand(asked)]
     untagged = [asked for asked in evidence.requests if not _speaks_for_an_errand(asked)]
     told = [line for line in evidence.journal if line.what == "told"]
+    meanwhile = [(message, text) for message in evidence.plan for text in message.meanwhile]
+    expected = files_after(evidence.plan)
+    unruly = [] if evidence.scripted else list(_unruly(errands, evidence))
+    judge = _Judge(evidence.scripted)
     return [
-        _finding("every errand was done once, as it was asked for", len(errands), "errand", _as_asked(errands, lines)),
-        _finding("no two runs that share a lock overlapped", len(pairs), "pair", _overlaps(pairs)),
-        _finding("what shares a lock kept its order", len(pairs), "pair", _swaps(pairs)),
-        _finding(
+        judge.of_model(
+            "every errand was done once, as it was asked for", len(errands), "errand", _as_asked(errands, lines)
+        ),
+        judge.of_us("no two runs that share a lock overlapped", len(pairs), "pair", _overlaps(pairs)),
+        judge.of_us("what shares a lock kept its order", len(pairs), "pair", _swaps(pairs)),
+        judge.of_model(
             "every tagged request was attributed to its run",
             len(tagged) + len(told),
             "request",
             [*_wrongly_attributed(tagged), *_wrongly_told(told)],
         ),
-        _finding(
+        judge.of_us(
             "no other request was attributed to anybody", len(untagged), "request", _attributed_to_somebody(untagged)
         ),
-        _finding("the budget is what was spent", len(evidence.ledger), "purchase", _budget(evidence)),
-        _finding("every purchase is in the books", len(evidence.books), "line", _books(evidence)),
-        _finding("every errand ended as it had to", len(errands), "errand", _endings(errands, evidence)),
-        _finding(
+        judge.unless(unruly, "the budget is what was spent", len(evidence.ledger), "purchase", _budget(evidence)),
+        judge.unless(unruly, "every purchase is in the books", len(evidence.books), "line", _books(evidence)),
+        judge.of_model(
+            "what was said meanwhile was heard once, in order", len(meanwhile), "message", _heard(meanwhile, evidence)
+        ),
+        judge.of_model("the files say what was done", len(expected), "file", _files(expected, evidence)),
+        judge.of_model("every errand ended as it had to", len(errands), "errand", _endings(errands, evidence)),
+        judge.of_us(
             "no process is left",
-            len({line.pid for line in evidence.journal if line.what == "start"}),
+            len({line.pid for line in evidence.journal if line.what == "began"}),
             "program",
             evidence.running,
         ),
     ]
 
 
-def _finding(name: str, looked_at: int, things: str, faults: Iterable[str]) -> Finding:
-    found = tuple(faults)
-    if not looked_at and not found:
-        found = (f"there was no {things} to look at",)
-    return Finding(name=name, looked_at=looked_at, things=things, faults=found)
+def trusted_lines(journal: Sequence[Line]) -> list[Line]:
+    """Those that no model can have falsified: its own, and a program's of which the server knows the errand."""
+    sure = {line.pid for line in journal if line.what == "told" and line.told == line.errand}
+    return [line for line in journal if line.what not in PROGRAM or line.pid in sure]
+
+
+@attrs.frozen
+class _Judge:
+    """Whether something wrong is a fault: always, if the model was ``scripted`` and could only do what it was asked."""
+
+    scripted: bool
+
+    def of_us(self, name: str, looked_at: int, things: str, faults: Iterable[str]) -> Finding:
+        """What no model can do wrong."""
+        found = tuple(faults)
+        nothing = () if looked_at else (f"there was no {things} to look at",)
+        if self.scripted:
+            return Finding(name=name, looked_at=looked_at, things=things, faults=found or nothing)
+        return Finding(name=name, looked_at=looked_at, things=things, faults=found, not_checked=nothing)
+
+    def of_model(self, name: str, looked_at: int, things: str, faults: Iterable[str]) -> Finding:
+        """What a model can do wrong."""
+        return self.unless(
+            ("the model may have done something else than it was asked",), name, looked_at, things, faults
+        )
+
+    def unless(self, reasons: Sequence[str], name: str, looked_at: int, things: str, faults: Iterable[str]) -> Finding:
+        """What is right as long as the model keeps to its errands; ``reasons`` say why it may not have."""
+        finding = self.of_us(name, looked_at, things, faults)
+        if self.scripted or not reasons or not finding.faults:
+            return finding
+        return attrs.evolve(finding, faults=(), not_checked=(*finding.not_checked, *finding.faults, *reasons))
 
 
 # --- runs and locks -------------------------------------------------------------------------------------------------
@@ -84,19 +129,50 @@ def _as_asked(errands: Sequence[Errand], lines: Mapping[int, Sequence[Line]]) ->
         yield f"errand {number} was done, and nobody had asked for it"
     for errand in errands:
         found = lines.get(errand.number, ())
-        kinds = Counter(line.what for line in found)
-        for what in ("start", "finish"):
-            if kinds[what] != 1:
-                yield f"errand {errand.number} has {kinds[what]} {what} lines in the journal, not one"
-        for line in found:
-            if line.what != "start":
-                continue
-            if errand.session is not None and line.session != errand.session:
-                yield f"errand {errand.number} was for the session {errand.session}, and ran in {line.session}"
-            if line.place != errand.place:
-                yield f"errand {errand.number} was for {errand.place or 'no place'}, and was done in {line.place}"
-        if kinds["spent"] and not errand.budget:
-            yield f"errand {errand.number} spent money without having the budget"
+        starts = [line for line in found if line.what == "start"]
+        if len(starts) != 1:
+            yield f"errand {errand.number} was begun {len(starts)} times, not once"
+        for session in sorted({line.session for line in found if line.session is not None}):
+            if errand.session is not None and session != errand.session:
+                yield f"errand {errand.number} was for the session {errand.session}, and was done in {session}"
+        spent = sorted(line.amount or 0 for line in found if line.what == "spent")
+        if spent != sorted(errand.spends):
+            yield f"errand {errand.number} had to spend {list(errand.spends)}, and spent {spent}"
+
+
+def _heard(meanwhile: Sequence[tuple[Message, str]], evidence: Evidence) -> Iterator[str]:
+    """What the model of a session was sent, beside its errands, against what its people said, in order."""
+    for person in sorted({message.person for message, _ in meanwhile}):
+        said = [text for message, text in meanwhile if message.person == person]
+        heard = [line.text or "" for line in evidence.journal if line.what == "heard" and line.session == person]
+        parts = [part for text in heard for part in text.removeprefix(f"{HEADER}\n").split(f"\n{SEPARATOR}\n")]
+        if parts != said:
+            yield f"{person} said {said} while the session was at work, and its model heard {parts}"
+
+
+def _files(expected: Mapping[str, str], evidence: Evidence) -> Iterator[str]:
+    for path, text in expected.items():
+        found = evidence.files.get(path)
+        if found is None:
+            yield f"{path} is gone"
+        elif found != text:
+            yield f"{path} had to say {text!r:.200}, and says {found!r:.200}"
+    for path in sorted(evidence.files.keys() - expected.keys()):
+        yield f"{path} is there, and nobody asked for it"
+
+
+def _unruly(errands: Sequence[Errand], evidence: Evidence) -> Iterator[str]:
+    """Why money may have gone wrong by no fault of ours."""
+    allowed = {errand.number: errand.budget for errand in errands}
+    for spend in evidence.ledger:
+        if not allowed.get(spend.errand):
+            yield f"errand {spend.errand} spent {spend.amount} without having the budget"
+    for errand in errands:
+        state = evidence.ended.get(errand.number)
+        if errand.budget and state != "done":
+            yield f"errand {errand.number} ended as {state or 'nothing'}, maybe while it spent"
+    if any(line.what == "told" and line.told != line.errand for line in evidence.journal):
+        yield "a program was started under another errand's number or tag"
 
 
 @attrs.frozen
@@ -208,15 +284,12 @@ def _books(evidence: Evidence) -> Iterator[str]:
 
 # --- endings --------------------------------------------------------------------------------------------------------
 
-_OWN_WORD = {"done": ("done",), "failed": ("failed", "stopped"), "limited": ("stopped",)}
-"""How a run may have ended by its own journal, if it is said to have ended in a state."""
-
 
 def _endings(errands: Sequence[Errand], evidence: Evidence) -> Iterator[str]:
-    how = {line.errand: line.how for line in evidence.journal if line.what == "finish"}
+    answers = Counter(line.errand for line in evidence.journal if line.what == "finish")
     for errand in errands:
         state = evidence.ended.get(errand.number)
         if state != errand.ends:
             yield f"errand {errand.number} had to end as {errand.ends}, and ended as {state or 'nothing'}"
-        elif how.get(errand.number) not in _OWN_WORD[state]:
-            yield f"errand {errand.number} is said to be {state}, and its own last word is {how.get(errand.number)}"
+        elif answers[errand.number] != (state == "done"):
+            yield f"errand {errand.number} is said to be {state}, and its model gave {answers[errand.number]} answers"

@@ -5,7 +5,8 @@ The law: this is what was asked for, and what the household is checked against; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -16,6 +17,10 @@ WORKSPACES = {
     "garden": {"diary.txt": "Monday: sowed beans\n"},
 }
 """Each workspace and the files that are in it at first."""
+TALKER = "ann"
+"""Who says more while a session is at work."""
+PLACES = {"ann": ("kitchen",), "bob": ("garden",)}
+"""Where what somebody says to a session may be done; whoever is not in it has no place."""
 BUDGET = 250
 """What there is to spend at first."""
 
@@ -44,6 +49,12 @@ class Errand:
         place = () if self.place is None else (("resource", self.place),)
         return (*session, *place, *((("resource", "budget"),) if self.budget else ()))
 
+    @property
+    def spends(self) -> tuple[int, ...]:
+        """What it has to spend, step by step."""
+        found = (re.fullmatch(r"spend (\d+) on .+", step) for step in self.steps)
+        return tuple(int(match[1]) for match in found if match is not None)
+
     def fields(self) -> dict[str, Any]:
         """What a payload says of it."""
         given = {
@@ -60,7 +71,8 @@ class Errand:
 class Message:
     """What one person sends: a signal of ``kind``, ``pause`` seconds after the message before it.
 
-    ``about``: the same in two or three words.
+    ``about``: the same in two or three words. ``meanwhile``: what the person says to the session, one right after the
+    other, while it is at work on this.
     """
 
     person: str
@@ -69,12 +81,49 @@ class Message:
     text: str
     errands: tuple[Errand, ...]
     pause: float = 0.25
+    meanwhile: tuple[str, ...] = ()
 
     def payload(self) -> dict[str, Any]:
         """The signal's payload: the fields of its one errand, or its ``parts``."""
         said = {"from": self.person, "text": self.text}
         parts = [errand.fields() for errand in self.errands]
         return {**said, **parts[0]} if len(parts) == 1 else {**said, "parts": parts}
+
+
+def for_a_real_model(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """The same with times that a model which thinks can keep."""
+    return tuple(
+        attrs.evolve(
+            message,
+            errands=tuple(
+                attrs.evolve(
+                    errand,
+                    time_limit=None if errand.time_limit is None else 10 * errand.time_limit,
+                    usage_limit=None if errand.usage_limit is None else 10 * errand.usage_limit,
+                )
+                for errand in message.errands
+            ),
+        )
+        for message in messages
+    )
+
+
+def with_heard(text: str, heard: Iterable[str]) -> str:
+    """A list with what was asked to be put on it meanwhile."""
+    return ", ".join([text, *(each[1] for said in heard for each in re.finditer(r"[Aa]dd (\w+) to the list", said))])
+
+
+def files_after(messages: Sequence[Message]) -> dict[str, str]:
+    """What every file of the workspaces must say once all of it is done: path to text."""
+    files = {f"{place}/{name}": text for place, found in WORKSPACES.items() for name, text in found.items()}
+    for message in messages:
+        for errand in message.errands:
+            for step in errand.steps:
+                if match := re.fullmatch(r"write (\S+): (.+)", step):
+                    files[f"{errand.place}/{match[1]}"] = with_heard(match[2], message.meanwhile) + "\n"
+                elif match := re.fullmatch(r"add to (\S+): (.+)", step):
+                    files[f"{errand.place}/{match[1]}"] = files.get(f"{errand.place}/{match[1]}", "") + f"{match[2]}\n"
+    return files
 
 
 def all_errands(messages: Iterable[Message]) -> list[Errand]:
@@ -93,15 +142,11 @@ MESSAGES = (
                 number=1,
                 session="ann",
                 place="kitchen",
-                steps=(
-                    "read pantry.txt",
-                    "work for 1.2 s",
-                    "write shopping.txt: onions, tomatoes, coffee",
-                    "remember: the shopping list is onions, tomatoes, coffee",
-                ),
+                steps=("read pantry.txt", "work for 1.2 s", "write shopping.txt: onions, tomatoes, coffee"),
             ),
         ),
         pause=0.0,
+        meanwhile=("We are out of milk, too. Add milk to the list, please.", "And add chocolate to the list!"),
     ),
     Message(
         person="bob",
@@ -153,8 +198,7 @@ MESSAGES = (
                 steps=(
                     "read shopping.txt",
                     "spend 34 on groceries",
-                    "add to pantry.txt: onions, tomatoes, coffee",
-                    "remember: the groceries cost 34",
+                    "add to pantry.txt: onions, tomatoes, coffee and the rest of the list",
                 ),
             ),
         ),
@@ -208,7 +252,7 @@ MESSAGES = (
         kind="message.received",
         about="fetch the rake",
         text="Open the shed and bring the rake. The key should be lying about somewhere.",
-        errands=(Errand(number=10, session="bob", place="garden", steps=("read key.txt",), ends="failed"),),
+        errands=(Errand(number=10, session="bob", place="garden", steps=("read key.txt",)),),
     ),
     Message(
         person="cleo",

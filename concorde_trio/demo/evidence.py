@@ -1,7 +1,8 @@
 """What the household is checked by: what was asked for, and what agents, server and system show of it.
 
-The law: nothing here is what the worker says of itself. The agents' journal is written by their processes, what the
-server was asked is noted where requests arrive, and processes are counted where the system keeps them.
+The law: nothing here is what the worker says of itself. The journal is written where a model is asked and by the programs
+that it starts, what the server was asked is noted where requests arrive, and processes are counted where the system keeps
+them.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from pathlib import Path
 import attrs
 import trio
 
-from concorde_trio.demo.errands import Message
+from concorde_trio.demo.errands import WORKSPACES, Message
 
 ERRAND_HEADER = "demo-errand"
 """With this header an agent says which errand it believes to be on, whatever its tag says."""
 BOOKKEEPER = ("post", "posted")
 """The lines of the journal that a post phase writes, not an agent."""
+PROGRAM = ("began", "told", "spent", "beat", "ended")
+"""The lines that programs write."""
 PATIENCE = 2.0
 """Seconds in which a process that was killed must be gone."""
 
@@ -28,8 +31,9 @@ PATIENCE = 2.0
 class Line:
     """One line of the journal. ``at``: nanoseconds on the system's monotonic clock, the same for all processes.
 
-    ``what``: start, told (``told``: the errand that the server has for us), spent (``amount``), beat, finish (``how``) of
-    an agent, post and posted of the bookkeeper.
+    ``what``, of a model: start (it got the errand), asked (again), heard (``text``: what was said meanwhile), answered (with
+    calls), finish (without), broke (no answer). Of a program: began, told (``told``: the errand that the server has for us),
+    spent (``amount``), beat, ended (``how``). Of the bookkeeper: post, posted.
     """
 
     at: int
@@ -37,7 +41,7 @@ class Line:
     errand: int
     pid: int
     session: str | None = None
-    place: str | None = None
+    text: str | None = None
     told: int | None = None
     amount: int | None = None
     how: str | None = None
@@ -65,7 +69,10 @@ class Spend:
 
 @attrs.frozen(kw_only=True)
 class Evidence:
-    """All of it. ``plan``: the messages in the order sent. ``ended``: errand to state. ``running``: processes that are left."""
+    """All of it. ``plan``: the messages in the order sent. ``ended``: errand to state. ``running``: processes that are left.
+
+    ``files``: what is in the workspaces, path to text. ``scripted``: whether the model could only do what it was asked.
+    """
 
     plan: Sequence[Message]
     journal: Sequence[Line]
@@ -76,6 +83,18 @@ class Evidence:
     books: Sequence[str]
     ended: Mapping[int, str]
     running: Sequence[str]
+    files: Mapping[str, str]
+    scripted: bool = True
+
+
+def read_files(rooms: Path) -> dict[str, str]:
+    """What is in the workspaces: the path of each file below ``rooms``, and its text."""
+    return {
+        file.relative_to(rooms).as_posix(): file.read_text(encoding="utf-8", errors="replace")
+        for place in WORKSPACES
+        for file in sorted((rooms / place).rglob("*"))
+        if file.is_file() and not file.is_symlink()
+    }
 
 
 def read_journal(file: Path) -> list[Line]:

@@ -1,4 +1,4 @@
-"""The demo's gateway: its handlers, its own routes, and the program that every run is.
+"""The demo's gateway: its handlers, its own routes, and the sessions whose turns its runs are.
 
 The law: whatever the household does wrong must show. So a budget is read and written by two requests, and the books are
 kept by reading, waiting and writing: only locks make either right. What it notes down for the check is what it saw.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import sys
 import time
@@ -21,18 +22,22 @@ import attrs
 import trio
 from quart import request
 
-from concorde_trio.demo import agent
-from concorde_trio.demo.errands import BUDGET, WORKSPACES
+from concorde_trio._sansio.session_terms import WaitingOn
+from concorde_trio.demo import program
+from concorde_trio.demo.errands import BUDGET, PLACES, WORKSPACES
 from concorde_trio.demo.evidence import ERRAND_HEADER, Asked, Spend
+from concorde_trio.demo.script import scripted_model
+from concorde_trio.demo.watched import WatchedModel
 from concorde_trio.errors import InvalidValue
 from concorde_trio.gateway import Gateway
-from concorde_trio.records import JSON, PostOutcome, Prompt, Signal
-from concorde_trio.runtimes.command import CommandRuntime
-from concorde_trio.runtimes.command_rules import JsonLines, Rule, UsageRules
-from concorde_trio.runtimes.command_session import SessionFile
+from concorde_trio.records import JSON, PostOutcome, Prompt, RunInfo, Signal
+from concorde_trio.runtimes.in_process import InProcessRuntime
 from concorde_trio.server.attribution import TAG_HEADER, current_run
+from concorde_trio.sessions.model import Model
 from concorde_trio.signals.tags import new_tag
 from concorde_trio.signals.template import template_handler
+from concorde_trio.tools.files import file_tools
+from concorde_trio.tools.shell import ShellTool
 
 BOOKKEEPING = 0.3
 """Seconds that the bookkeeper takes between reading the books and writing them."""
@@ -56,22 +61,27 @@ Send it along with whatever you ask of the agent server.
 {% for step in steps | default([]) %}- {{ step }}
 {% endfor %}"""
 
-OUTPUT = JsonLines(
-    end={"type": "done"},
-    fail={"type": "failed"},
-    text=Rule(when={"type": "done"}, take="text"),
-    error=(Rule(when={"type": "failed"}, take="error"),),
-    usage=UsageRules(
-        input=Rule(when={"type": "usage"}, take="input", fold="sum"),
-        output=Rule(when={"type": "usage"}, take="output", fold="sum"),
-    ),
-)
+SYSTEM = """\
+You help a household. You get errands, each with its number and a run tag, and steps to take one after another. Take all of
+them, with your tools, and nothing else; if one cannot be taken, say why and stop. Then answer in one or two sentences.
+Files: read_file and write_file, with the path PLACE/FILE, where PLACE is where you are told to work.
+The rest is done by commands in the shell, with the number and the tag of your errand:
+  to look at the budget:            errand NUMBER TAG look
+  the same without saying the tag:  errand NUMBER - look
+  to spend:                         errand NUMBER TAG spend AMOUNT THING
+  to work for some seconds:         errand NUMBER TAG work SECONDS
+  to wait for somebody:             errand NUMBER TAG wait
+  to think about something:         write_file novel.txt, one chapter with each call, until you are stopped
+"""
 
 
 class Household:
-    """A gateway on loopback whose queue, workspaces and journal are in ``folder``, which is there and empty."""
+    """A gateway on loopback whose queue, workspaces and journal are in ``folder``, which is there and empty.
 
-    def __init__(self, folder: Path) -> None:
+    ``model``: a real one; otherwise a script answers.
+    """
+
+    def __init__(self, folder: Path, model: Model | None = None) -> None:
         self.folder = folder
         self.database = folder / "queue.db"
         self.journal = folder / "journal.jsonl"
@@ -79,7 +89,9 @@ class Household:
         self.left = BUDGET
         self.ledger: list[Spend] = []
         self.requests: deque[Asked] = deque(maxlen=10_000)
-        rooms = folder / "rooms"
+        self.scripted = model is None
+        self.model = model or scripted_model()
+        self.rooms = rooms = folder / "rooms"
         for place, files in WORKSPACES.items():
             (rooms / place).mkdir(parents=True)
             for name, text in files.items():
@@ -87,18 +99,36 @@ class Household:
         self.journal.touch()
         self.gateway = Gateway(
             store=f"sqlite:///{self.database}",
-            runtime=CommandRuntime(
-                [sys.executable, "-I", str(Path(agent.__file__)), "{session_file}"],
-                cwd=rooms,
-                env={"DEMO_SESSION": "{session}", "DEMO_JOURNAL": str(self.journal)},
-                session=SessionFile(folder / "conversations"),
-                output=OUTPUT,
-                stop=((signal.SIGTERM, 1.0),),
+            runtime=InProcessRuntime(
+                model=WatchedModel(self.model, self.note),
+                system=SYSTEM,
+                tools=[
+                    ShellTool(
+                        rooms,
+                        env={"DEMO_JOURNAL": str(self.journal), "PATH": f"{self._commands()}:{os.defpath}"},
+                        stop=((signal.SIGTERM, 1.0),),
+                    ),
+                    *file_tools(rooms),
+                ],
+                backoff=1.0,
+                max_tries=3,
             ),
+            # What people say to a session may be done where that person's errands are done.
+            session_resources=lambda session: PLACES.get(session, ()),
             time_limit=60.0,
         )
         self._add_handlers()
         self._add_routes()
+
+    def _commands(self) -> Path:
+        """The folder with the household's own command."""
+        folder = self.folder / "bin"
+        folder.mkdir()
+        command = folder / "errand"
+        words = shlex.join([sys.executable, "-I", "-S", str(Path(program.__file__))])
+        command.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
+        command.chmod(0o700)
+        return folder
 
     def _add_handlers(self) -> None:
         gateway = self.gateway
@@ -126,7 +156,7 @@ class Household:
                     path=f"{request.method} {request.path}",
                     claims=int(claimed) if re.fullmatch("[0-9]{1,6}", claimed) else None,
                     tags=tuple(request.headers.getlist(TAG_HEADER)),
-                    attributed=None if run is None else run.context["errand"],
+                    attributed=None if run is None else errand_of(run),
                 )
             )
 
@@ -143,7 +173,7 @@ class Household:
             if not isinstance(body, dict) or not all(type(body.get(name)) is int for name in ("left", "spent")):
                 return {"detail": 'expected {"left": N, "spent": N}, whole numbers'}, 400
             spend = Spend(
-                errand=run.context["errand"],
+                errand=errand_of(run),
                 signal_id=run.signal_id,
                 amount=body["spent"],
                 thing=str(body.get("thing", "something")),
@@ -152,9 +182,14 @@ class Household:
             self.ledger.append(spend)
             return {"left": self.left}, 200
 
-    def note(self, what: str, errand: int | None) -> None:
-        """Append a line of our own to the journal that the agents write."""
-        line = {"at": time.monotonic_ns(), "what": what, "errand": errand, "pid": os.getpid()}
+    def waiting_on(self, session: str) -> WaitingOn | None:
+        """What a session that is in memory waits for."""
+        loop = self.gateway.sessions.loaded(session)
+        return None if loop is None else loop.machine.waiting_on()
+
+    def note(self, what: str, errand: int, **more: Any) -> None:
+        """Append a line of our own to the journal that the programs write."""
+        line = {"at": time.monotonic_ns(), "what": what, "errand": errand, "pid": os.getpid(), **more}
         with self.journal.open("ab", buffering=0) as journal:
             journal.write(json.dumps(line).encode() + b"\n")
 
@@ -193,7 +228,13 @@ class Shopping:
 
     def _note(self, what: str, parts: Sequence[dict[str, Any]]) -> None:
         for part in parts:
-            self.household.note(what, part.get("errand"))
+            self.household.note(what, part.get("errand", 0))
+
+
+def errand_of(run: RunInfo) -> int:
+    """The errand of a run; 0 for a run of what somebody just said."""
+    number = run.context.get("errand", 0) if isinstance(run.context, dict) else 0
+    return number if type(number) is int else 0
 
 
 def parts_of(signal: Signal) -> list[dict[str, Any]]:

@@ -47,12 +47,18 @@ async def draw_timeline(
     signals = await store.signals(SignalFilter(limit=_MOST))
     runs = await store.runs(RunFilter(limit=_MOST))
     messages = {errand.number: message for message in MESSAGES for errand in message.errands}
-    named = {run.id: _name(run, messages[run.context["errand"]]) for run in runs if run.context["errand"] in messages}
+    known = {run.id: _errand(run) for run in runs}
+    named = {run.id: _name(run, known[run.id], messages[known[run.id]]) for run in runs if known[run.id] in messages}
     rows = [attrs.evolve(row, run=named.get(row.run, row.run)) for row in rows_from_records(signals, runs, posts=posts)]
     return timeline_svg(rows, title="A household takes turns", end=end)
 
 
-def _name(run: Run, message: Message) -> str:
+def _errand(run: Run) -> int:
+    number = run.context.get("errand") if isinstance(run.context, dict) else None
+    return number if isinstance(number, int) else 0
+
+
+def _name(run: Run, errand: int, message: Message) -> str:
     # A fresh session names nobody, and the table of the demo does.
     person = f"{message.person}: " if run.session == f"run_{run.id}" else ""
-    return f"{run.context['errand']} {person}{message.about}"
+    return f"{errand} {person}{message.about}"

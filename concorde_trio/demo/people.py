@@ -34,15 +34,27 @@ class People:
         for message in messages:
             await trio.sleep(message.pause)
             body = {"kind": message.kind, "payload": message.payload()}
-            answer = await self.ask("POST", "/signals", body, {"authorization": f"Bearer {self.token}"})
+            answer = await self.ask("POST", "/signals", body, self._as_operator)
             sent(message, answer["id"])
+
+    async def say(self, session: str, text: str, *, id: str) -> None:
+        """Say something to a session, whatever it is doing."""
+        await self.ask(
+            "POST", f"/sessions/{session}/input", {"text": text, "id": id, "sender": session}, self._as_operator
+        )
+
+    async def cancel(self, signal_id: str) -> None:
+        """Ask for the end of a signal."""
+        await self.ask("POST", f"/signals/{signal_id}/cancel", None, self._as_operator)
 
     async def signal(self, signal_id: str) -> dict[str, Any]:
         """What the server says of a signal, its runs with it."""
-        found: dict[str, Any] = await self.ask(
-            "GET", f"/signals/{signal_id}", headers={"authorization": f"Bearer {self.token}"}
-        )
+        found: dict[str, Any] = await self.ask("GET", f"/signals/{signal_id}", headers=self._as_operator)
         return found
+
+    @property
+    def _as_operator(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.token}"}
 
     async def pretend(self, tags: Sequence[str]) -> None:
         """Ask for the budget as several strangers: with tags of others that are live, twice, joined, and made up."""

@@ -26,31 +26,37 @@ from rich.text import Text
 from concorde_trio import events
 from concorde_trio.demo.board import Board
 from concorde_trio.demo.check import check
-from concorde_trio.demo.errands import BUDGET, MESSAGES, Message, all_errands
-from concorde_trio.demo.evidence import Evidence, children, processes_left, read_journal
+from concorde_trio.demo.errands import BUDGET, MESSAGES, TALKER, Message, all_errands, for_a_real_model
+from concorde_trio.demo.evidence import Evidence, children, processes_left, read_files, read_journal
 from concorde_trio.demo.household import Household
 from concorde_trio.demo.page import add_page, draw_timeline
 from concorde_trio.demo.people import People
 from concorde_trio.demo.report import Report, Served
 from concorde_trio.demo.screen import Screen
 from concorde_trio.errors import ConcordeError
+from concorde_trio.sessions.model import Model
 
 TIME_LIMIT = 60.0
 """Seconds after which it is said that something hangs."""
+REAL_TIME_LIMIT = 300.0
+"""Seconds after which a real model is not waited for any longer."""
+CANCELLING = 30.0
+"""Seconds in which what it had not done must have been cancelled."""
 _KEPT = """
 Still serving, until Ctrl-C: {link}
 In another terminal:
   concorde-trio runs --store {database}
+  concorde-trio send --store {database} --wait ann recall
   concorde-trio emit --store {database} message.received \\
     '{{"from": "ann", "text": "Ice cream!", "budget": true, "steps": ["spend 5 on ice cream"]}}'"""
 
 
-def play_demo(*, keep: bool, svg: Path | None, as_json: bool) -> int:
-    """See ``run_demo``."""
+def play_demo(*, keep: bool, svg: Path | None, as_json: bool, model: Model | None) -> int:
+    """See ``run_demo``. ``model``: a real one, None for the script."""
     if svg is not None:
         _check_writable(svg)
     with _ended_as_by_ctrl_c(), _folder() as folder:
-        demo = _Demo(Household(folder.path), svg=svg, keep=keep, as_json=as_json)
+        demo = _Demo(Household(folder.path, model), svg=svg, keep=keep, as_json=as_json)
         try:
             trio.run(demo.play)
         finally:
@@ -118,7 +124,9 @@ class _Demo:
         self._screen = Screen(self._console, len(all_errands(MESSAGES)), quiet=as_json)
         gateway = household.gateway
         holding = {kind for kind, handler in gateway.handlers.items() if handler.post is not None}
-        self._board = Board(gateway.worker.why, holding, self._screen.tell)
+        self._board = Board(gateway.worker.why, holding, self._screen.tell, household.waiting_on)
+        self._at_work = trio.Event()
+        self._plan = MESSAGES if household.scripted else for_a_real_model(MESSAGES)
         self._sent: list[tuple[Message, str]] = []
         self._ending = False
         add_page(household, self._board.posts)
@@ -141,6 +149,10 @@ class _Demo:
         """Hand every event on. A stop that is not ours is Ctrl-C: nobody who pressed it wants to wait for a drain."""
         async for event in happening:
             self._board.take(event)
+            if isinstance(event, events.CallStarted) and event.session == TALKER and event.tool == "shell":
+                self._at_work.set()
+            if isinstance(event, events.RunEnded) and event.session == TALKER:
+                self._at_work.set()  # a real model may not have called anything
             if isinstance(event, events.WorkerStopping) and not self._ending:
                 self.household.gateway.stop("cancel")
                 work.cancel()
@@ -151,7 +163,12 @@ class _Demo:
             raise AssertionError("the gateway runs, and has no address")
         people = People(gateway.url, gateway.access.operator_token)
         if not self._as_json:
-            self._console.print(Text(f"A household at {gateway.url}: every run is a process of its own."))
+            who = (
+                "a script answers in place of a model"
+                if self.household.scripted
+                else f"{self.household.model.name} answers"
+            )
+            self._console.print(Text(f"A household at {gateway.url}: every run is a turn of a session; {who}."))
         began = time.monotonic()
         with self._screen.showing():
             async with trio.open_nursery() as nursery:
@@ -164,7 +181,12 @@ class _Demo:
         evidence = await self._gather(served, before)
         drawing = await self._draw()
         self.report = Report(
-            served=served, evidence=evidence, findings=check(evidence), seconds=seconds, drawing=drawing
+            served=served,
+            evidence=evidence,
+            findings=check(evidence),
+            seconds=seconds,
+            drawing=drawing,
+            model=self.household.model.name,
         )
         self._show(self.report)
         if self._keep:
@@ -175,21 +197,40 @@ class _Demo:
             self._sent.append((message, signal_id))
             self._board.sent(message, signal_id)
 
-        gateway = self.household.gateway
-        with trio.move_on_after(TIME_LIMIT) as limit:
-            await people.send(MESSAGES, sent)
+        gateway, seconds = self.household.gateway, TIME_LIMIT if self.household.scripted else REAL_TIME_LIMIT
+        with trio.move_on_after(seconds) as limit:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._talk, people)
+                await people.send(self._plan, sent)
             tags = await gateway.store.tags()
             await people.pretend(tags)
             for _, signal_id in self._sent:
                 await gateway.wait_settled(signal_id)
             await people.pretend(tags)  # the same, now that they are over
+        if limit.cancelled_caught and not self.household.scripted:
+            with trio.move_on_after(CANCELLING) as limit:
+                for _, signal_id in self._sent:
+                    if (await people.signal(signal_id))["state"] not in ("done", "failed"):
+                        await people.cancel(signal_id)
+                        await gateway.wait_settled(signal_id)
         if limit.cancelled_caught:
-            raise ConcordeError(f"something hangs: after {TIME_LIMIT:g} s not everything is settled")
+            raise ConcordeError(f"something hangs: after {seconds:g} s not everything is settled")
+
+    async def _talk(self, people: People) -> None:
+        """What a person says while the session is at work on a message of hers."""
+        await self._at_work.wait()
+        for message in self._plan:
+            for number, text in enumerate(message.meanwhile, 1):
+                input_id = f"{message.person}-{number}"
+                self._board.says(input_id, text)
+                await people.say(message.person, text, id=input_id)
 
     async def _gather(self, served: list[Served], before: set[int]) -> Evidence:
         household = self.household
         return Evidence(
-            plan=MESSAGES,
+            plan=self._plan,
+            scripted=household.scripted,
+            files=read_files(household.rooms),
             journal=read_journal(household.journal),
             requests=list(household.requests),
             budget=BUDGET,

@@ -27,18 +27,24 @@ class Served:
 
 @attrs.frozen(kw_only=True)
 class Report:
-    """All that came of it. ``seconds``: from the first message to the last thing settled."""
+    """All that came of it. ``seconds``: from the first message to the last thing settled. ``model``: who answered."""
 
     served: Sequence[Served]
     evidence: Evidence
     findings: Sequence[Finding]
     seconds: float
     drawing: Path
+    model: str
 
     @property
     def right(self) -> bool:
-        """Whether the books are right."""
-        return all(finding.right for finding in self.findings)
+        """Whether nothing is wrong, and something was done: a real model may not have answered at all."""
+        return self.any_done and all(finding.right for finding in self.findings)
+
+    @property
+    def any_done(self) -> bool:
+        """Whether any errand was done."""
+        return "done" in self.evidence.ended.values()
 
     def at_work(self) -> tuple[float, int]:
         """Seconds of work by the agents' own journal, and how many worked at the same time at most."""
@@ -63,13 +69,20 @@ class Report:
         work, most = self.at_work()
         return {
             "right": self.right,
+            "model": self.model,
             "seconds": round(self.seconds, 3),
             "seconds_of_work": round(work, 3),
             "most_at_once": most,
             "messages": [_message(served) for served in self.served],
             "budget": {"at_first": BUDGET, "left": self.evidence.left, "books": list(self.evidence.books)},
             "checks": [
-                {"name": one.name, "looked_at": one.looked_at, "things": one.things, "faults": list(one.faults)}
+                {
+                    "name": one.name,
+                    "looked_at": one.looked_at,
+                    "things": one.things,
+                    "faults": list(one.faults),
+                    "not_checked": list(one.not_checked),
+                }
                 for one in self.findings
             ],
             "svg": str(self.drawing),
@@ -86,7 +99,12 @@ class Report:
         for line in self.evidence.books:
             _indented(console, Text(line), 2)
         work, most = self.at_work()
-        console.print(Text("\nthe check, by the agents' own journal and what the server was asked", style="bold"))
+        console.print(
+            Text(
+                "\nthe check, by what the model was sent, the programs' journal, and what the server was asked",
+                style="bold",
+            )
+        )
         for finding in self.findings:
             _print_finding(console, finding)
         console.print(
@@ -99,25 +117,37 @@ class Report:
         faults = sum(len(finding.faults) for finding in self.findings)
         if faults:
             console.print(Text(f"The books are WRONG: {faults} fault{'s' if faults > 1 else ''}.", style="bold red"))
+        elif not self.any_done:
+            console.print(Text(f"No errand was done; see above what {self.model} answered.", style="bold red"))
+        elif any(finding.not_checked for finding in self.findings):
+            console.print(
+                Text("Nothing is wrong, and not everything could be checked; see above.", style="bold yellow")
+            )
         else:
             console.print(Text("The books are right.", style="bold green"))
 
 
 def _print_answers(console: Console, served: Served) -> None:
     _indented(console, Text(f'"{served.message.text}"', style="italic"), 2)
+    for text in served.message.meanwhile:
+        _indented(console, Text(f'"{text}"  (said while it was at work)', style="italic"), 2)
     for errand, run in zip(served.message.errands, served.signal["runs"], strict=False):
         said = run["text"] or short_error(run["error"]) or "It said nothing."
         if run["state"] != "done":
             said = f"{run['state']}: {short_error(run['error'])}"
-        _indented(console, Text(f"{errand.number}: {said}", style=STYLES[run["state"]]), 4)
+        _indented(console, Text(f"{errand.number}: {' '.join(said.split())}", style=STYLES[run["state"]]), 4)
 
 
 def _print_finding(console: Console, finding: Finding) -> None:
     things = f"{finding.looked_at} {finding.things}{'' if finding.looked_at == 1 else 's'}"
     word, style = ("ok   ", "green") if finding.right else ("WRONG", "bold red")
+    if finding.right and finding.not_checked:
+        word, style = "not  ", "yellow"
     console.print(Text.assemble("  ", (word, style), f"  {finding.name}", (f"  ({things})", "dim")))
     for fault in finding.faults:
         _indented(console, Text(fault, style="red"), 9)
+    for what in finding.not_checked:
+        _indented(console, Text(f"not checked: {what}", style="yellow"), 9)
 
 
 def _indented(console: Console, text: Text, by: int) -> None:
@@ -131,6 +161,7 @@ def _message(served: Served) -> dict[str, Any]:
     return {
         "from": served.message.person,
         "text": served.message.text,
+        "meanwhile": list(served.message.meanwhile),
         "signal": served.signal["id"],
         "state": served.signal["state"],
         "error": served.signal["error"],

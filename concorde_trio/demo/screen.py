@@ -114,7 +114,9 @@ def _now(board: Board, row: Row) -> str:
             return board.waits(row) or "may start"
         case "held":
             return f"{board.ending(row)}, holds its locks"
-        case "sent" | "running":
+        case "sent":
             return row.state
+        case "running":
+            return board.doing(row)
         case _:
             return board.ending(row)

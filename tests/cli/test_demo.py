@@ -14,6 +14,7 @@ def test_the_demo_gets_its_options_and_its_status_is_the_commands(
     command: Command, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
     """The demo's status says whether the books are right."""
+    monkeypatch.delenv("OPENAI_MODEL", raising=False)
     told: list[dict[str, object]] = []
 
     def run_demo(**options: object) -> int:
@@ -23,10 +24,21 @@ def test_the_demo_gets_its_options_and_its_status_is_the_commands(
     monkeypatch.setattr("concorde_trio.demo.run_demo", run_demo)
     assert command("demo").status == status
     assert command("demo", "--keep", "--svg", "out.svg", "--json").status == status
+    assert command("demo", "--model", "qwen3", "--base-url", "http://localhost:1/v1").status == status
+    nothing = {"keep": False, "svg": None, "as_json": False, "model": None, "base_url": None}
     assert told == [
-        {"keep": False, "svg": None, "as_json": False},
-        {"keep": True, "svg": Path("out.svg"), "as_json": True},
+        nothing,
+        {**nothing, "keep": True, "svg": Path("out.svg"), "as_json": True},
+        {**nothing, "model": "qwen3", "base_url": "http://localhost:1/v1"},
     ]
+
+
+def test_an_address_without_a_model_is_refused(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Demo: nobody should believe that a real model answered."""
+    monkeypatch.delenv("OPENAI_MODEL", raising=False)
+    done = command("demo", "--base-url", "http://localhost:1/v1")
+    assert done.status != 0
+    assert "--base-url is for a real model; name it with --model" in done.err
 
 
 def test_ctrl_c_ends_the_demo_tidily(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

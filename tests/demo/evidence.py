@@ -6,11 +6,12 @@ from typing import Any
 
 import attrs
 
-from concorde_trio.demo.errands import BUDGET, MESSAGES, all_errands
+from concorde_trio.demo.errands import BUDGET, MESSAGES, all_errands, files_after
 from concorde_trio.demo.evidence import Asked, Evidence, Line, Spend
 
 TAG = "a-tag-of-somebody"
-_HOW = {"done": "done", "failed": "failed", "limited": "stopped"}
+OURS = 1
+"""The process of the model and the bookkeeper."""
 
 
 def good_evidence() -> Evidence:
@@ -24,21 +25,26 @@ def good_evidence() -> Evidence:
     def note(what: str, errand: int, **more: Any) -> None:
         nonlocal now
         now += 100_000_000
-        journal.append(Line(at=now, what=what, errand=errand, pid=1000 + errand, **more))
+        journal.append(Line(at=now, what=what, errand=errand, **{"pid": OURS, **more}))
 
     for message in MESSAGES:
         for errand in message.errands:
-            number, session = errand.number, errand.session or f"run_{errand.number}"
-            note("start", number, session=session, place=errand.place)
+            number, session, pid = errand.number, errand.session or f"run_{errand.number}", 1000 + errand.number
+            note("start", number, session=session)
+            note("answered", number, session=session)
+            note("began", number, pid=pid)
             requests.append(Asked(path="GET /runs/current", claims=number, tags=(TAG,), attributed=number))
-            note("told", number, session=session, place=errand.place, told=number)
-            if errand.budget:
-                amount = 10 + number
+            note("told", number, pid=pid, told=number)
+            for amount in errand.spends:
                 ledger.append(Spend(errand=number, amount=amount))
                 books.append(f"{len(books) + 1}. errand {number} bought a thing: {left} - {amount} = {left - amount}")
                 left -= amount
-                note("spent", number, session=session, place=errand.place, amount=amount)
-            note("finish", number, session=session, place=errand.place, how=_HOW[errand.ends])
+                note("spent", number, pid=pid, amount=amount)
+            note("ended", number, pid=pid, how="done")
+            if message.meanwhile:
+                text = "\n---\n".join(message.meanwhile)
+                note("heard", number, session=session, text=f"[Multiple inputs received while processing:]\n{text}")
+            note("finish" if errand.ends == "done" else "broke", number, session=session)
         if any(errand.budget for errand in message.errands):
             for what in ("post", "posted"):
                 for errand in message.errands:
@@ -55,6 +61,7 @@ def good_evidence() -> Evidence:
         books=books,
         ended={errand.number: errand.ends for errand in all_errands(MESSAGES)},
         running=(),
+        files=files_after(MESSAGES),
     )
 
 

@@ -9,9 +9,11 @@ import pytest
 from rich.console import Console
 
 from concorde_trio import events
+from concorde_trio._sansio.session_terms import WaitingOn
 from concorde_trio.demo.board import Board, short_error
 from concorde_trio.demo.errands import MESSAGES
 from concorde_trio.demo.screen import Screen
+from concorde_trio.messages import CallOutcome, InputState
 from concorde_trio.records import RunState, SignalState
 from concorde_trio.signals.views import RunView, WaitEdge, WaitView
 
@@ -22,6 +24,7 @@ class Told:
 
     waits: dict[str, WaitView] = attrs.field(factory=dict)
     sentences: list[str] = attrs.field(factory=list)
+    waiting: WaitingOn | None = None
 
     def board(self) -> Board:
         """A board of which purchases and parties have a post phase."""
@@ -29,6 +32,7 @@ class Told:
             self.waits.get,
             {"shopping.asked", "party.planned"},
             lambda row, what: self.sentences.append(f"{row.errand.number} {what}"),
+            lambda session: self.waiting,
         )
 
     def wait(self, run: str, *edges: tuple[str, str, str]) -> None:
@@ -182,3 +186,44 @@ def test_a_quiet_screen_shows_nothing() -> None:
         board.sent(MESSAGES[0], "a")
         screen.draw(board, 250)
     assert output.getvalue() == ""
+
+
+def test_what_is_said_meanwhile_is_shown_as_queued_and_then_as_one_message() -> None:
+    """SES-10, SES-12a: and for what a session at work waits."""
+    board = (told := Told()).board()
+    board.sent(MESSAGES[0], "a")
+    for event in (queued("a"), started("a")):
+        board.take(event)
+    (row,) = board.rows
+    assert board.doing(row) == "running"
+    told.waiting = WaitingOn(on="tool", about="shell (call call_1_2)", since=1.25)
+    assert board.doing(row) == "running: shell 1.2 s"
+    for number, held in ((1, "tool shell (call call_1_2), 2.0 s left"), (2, None)):
+        board.says(f"ann-{number}", "Milk!")
+        board.take(events.InputAccepted(at=2.5, session="x", input_id=f"ann-{number}", queued=number, waits_for=held))
+    assert told.sentences[-2:] == [
+        '1 is told meanwhile: "Milk!" (1 queued, held by tool shell)',
+        '1 is told meanwhile: "Milk!" (2 queued, held by nothing)',
+    ]
+    assert board.doing(row) == "running: shell 1.2 s, 2 queued"
+    for number in (1, 2):
+        board.take(events.InputSettled(at=2.6, session="x", input_id=f"ann-{number}", state=InputState.DELIVERED))
+    board.take(events.ModelRequested(at=2.6, session="x", epoch=2, purpose="turn", attempt=1))
+    assert told.sentences[-1] == "1 gets 2 queued inputs as one message"
+    told.waiting = WaitingOn(on="model", about="a script", since=0.0)
+    assert board.doing(row) == "running: the model 0.0 s"
+
+
+def test_tool_calls_are_told_of_the_errand_that_makes_them() -> None:
+    """Demo: an event of a session that no errand uses now is nobody's."""
+    board = (told := Told()).board()
+    call = events.CallStarted(at=2.1, session="x", call_id="c", tool="shell", kind="execute")
+    board.take(call)
+    board.sent(MESSAGES[0], "a")
+    for event in (queued("a"), started("a"), call):
+        board.take(event)
+    board.take(events.CallEnded(at=2.2, session="x", call_id="c", tool="shell", outcome=CallOutcome.TIMEOUT))
+    assert told.sentences[-2:] == ["1 runs shell", "1 shell: timeout"]
+    board.take(ended("a", RunState.DONE))
+    board.take(call)
+    assert told.sentences[-1].startswith("1 done")

@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from concorde_trio.demo.check import check
+from concorde_trio.demo.errands import files_after
 from concorde_trio.demo.evidence import Asked, Evidence, Line, Spend, read_journal
 from tests.demo.evidence import TAG, good_evidence, moved
 
@@ -25,6 +26,8 @@ BUDGET = "the budget is what was spent"
 BOOKS = "every purchase is in the books"
 DONE = "every errand was done once, as it was asked for"
 ENDED = "every errand ended as it had to"
+HEARD = "what was said meanwhile was heard once, in order"
+FILES = "the files say what was done"
 LEFT = "no process is left"
 
 
@@ -33,9 +36,9 @@ def test_a_household_in_order_has_no_faults() -> None:
     findings = check(good_evidence())
     assert [finding.name for finding in findings if not finding.right] == []
     assert {finding.name for finding in findings} == {
-        *(OVERLAP, ORDER, ATTRIBUTED, NOBODY, BUDGET, BOOKS, DONE, ENDED, LEFT)
+        *(OVERLAP, ORDER, ATTRIBUTED, NOBODY, BUDGET, BOOKS, DONE, HEARD, FILES, ENDED, LEFT)
     }
-    assert all(finding.looked_at > 0 for finding in findings)
+    assert all(finding.looked_at > 0 and not finding.not_checked for finding in findings)
 
 
 def test_an_overlap_is_found() -> None:
@@ -72,13 +75,7 @@ def test_two_runs_of_a_message_may_wait_for_their_bookkeeper_together() -> None:
             for message in good_evidence().plan
         ],
     )
-    placed = attrs.evolve(
-        together,
-        journal=[
-            attrs.evolve(line, place="garden") if line.errand in (11, 12) and line.place else line
-            for line in together.journal
-        ],
-    )
+    placed = attrs.evolve(together, files=files_after(together.plan))
     assert faults(placed) == {}
     assert set(faults(moved(placed, 11, 0.3, only="finish"))) == {OVERLAP}
 
@@ -133,7 +130,7 @@ def test_a_purchase_under_another_name_is_found() -> None:
     ledger = [Spend(errand=6, amount=15) if spend.errand == 5 else spend for spend in evidence.ledger]
     found = faults(attrs.evolve(evidence, ledger=ledger))
     assert set(found) == {BUDGET, BOOKS}
-    assert "errand 5 spent 15, and the server has it under no such errand" in found[BUDGET]
+    assert "errand 5 spent 34, and the server has it under no such errand" in found[BUDGET]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +153,7 @@ def test_books_that_were_written_by_two_at_once_are_found(books: object) -> None
 def test_a_run_that_was_started_twice_or_never_is_found() -> None:
     """Demo: at most once, and at least."""
     evidence = good_evidence()
-    again = next(line for line in evidence.journal if line.errand == 4)
+    again = next(line for line in evidence.journal if line.errand == 4 and line.what == "start")
     assert set(faults(attrs.evolve(evidence, journal=[again, *evidence.journal]))) == {DONE}
     without = [line for line in evidence.journal if line.errand != 4]
     assert DONE in faults(attrs.evolve(evidence, journal=without))
@@ -166,25 +163,59 @@ def test_a_run_that_was_started_twice_or_never_is_found() -> None:
     )
 
 
-@pytest.mark.parametrize("change", [{"session": "bob"}, {"place": "garden"}])
-def test_a_run_in_the_wrong_session_or_place_is_found(change: dict[str, str]) -> None:
+def test_a_run_in_the_wrong_session_is_found() -> None:
     """Demo: then its locks would protect nothing."""
     evidence = good_evidence()
-    journal = [attrs.evolve(line, **change) if line.errand == 1 else line for line in evidence.journal]
+    journal = [
+        attrs.evolve(line, session="bob") if line.errand == 5 and line.session else line for line in evidence.journal
+    ]
     assert set(faults(attrs.evolve(evidence, journal=journal))) == {DONE}
 
 
+@pytest.mark.parametrize("change", ["lost", "twice", "swapped"])
+def test_something_said_meanwhile_that_was_lost_repeated_or_reordered_is_found(change: str) -> None:
+    """SES-10: by what the model was sent."""
+    evidence = good_evidence()
+    (line,) = (line for line in evidence.journal if line.what == "heard")
+    head, *parts = str(line.text).replace("\n---\n", "\n", 1).split("\n")
+    texts = {"lost": parts[:1], "twice": [*parts, parts[0]], "swapped": parts[::-1]}[change]
+    other = attrs.evolve(line, text=head + "\n" + "\n---\n".join(texts))
+    journal = [other if each is line else each for each in evidence.journal]
+    assert set(faults(attrs.evolve(evidence, journal=journal))) == {HEARD}
+
+
+def test_what_was_said_meanwhile_may_be_heard_in_two_messages() -> None:
+    """SES-10: it is one message only if both waited."""
+    evidence = good_evidence()
+    (line,) = (line for line in evidence.journal if line.what == "heard")
+    one, other = str(line.text).split("\n", 1)[1].split("\n---\n")
+    place = evidence.journal.index(line)
+    journal = [*evidence.journal]
+    journal[place : place + 1] = [attrs.evolve(line, text=one), attrs.evolve(line, text=other)]
+    assert faults(attrs.evolve(evidence, journal=journal)) == {}
+
+
+@pytest.mark.parametrize("change", [{"garden/diary.txt": "nothing\n"}, {"kitchen/novel.txt": "And then.\n"}])
+def test_a_file_that_says_something_else_is_found(change: dict[str, str]) -> None:
+    """Demo: two who add to one file at once lose a line."""
+    evidence = good_evidence()
+    assert set(faults(attrs.evolve(evidence, files={**evidence.files, **change}))) == {FILES}
+    gone = {path: text for path, text in evidence.files.items() if path != "garden/diary.txt"}
+    assert faults(attrs.evolve(evidence, files=gone)) == {FILES: ("garden/diary.txt is gone",)}
+
+
 def test_an_ending_that_was_not_meant_or_is_not_true_is_found() -> None:
-    """Demo: what the server says of a run must be what was planned, and what the agent knows."""
+    """Demo: what the server says of a run must be what was planned, and what its model did."""
     evidence = good_evidence()
     assert faults(attrs.evolve(evidence, ended={**evidence.ended, 1: "failed"})) == {
         ENDED: ("errand 1 had to end as done, and ended as failed",)
     }
     journal = [
-        attrs.evolve(line, how="stopped") if line.errand == 2 and line.how else line for line in evidence.journal
+        attrs.evolve(line, what="broke") if line.errand == 2 and line.what == "finish" else line
+        for line in evidence.journal
     ]
     assert faults(attrs.evolve(evidence, journal=journal)) == {
-        ENDED: ("errand 2 is said to be done, and its own last word is stopped",)
+        ENDED: ("errand 2 is said to be done, and its model gave 0 answers",)
     }
 
 
@@ -197,9 +228,87 @@ def test_a_process_that_is_left_is_found() -> None:
 def test_where_there_is_nothing_to_look_at_nothing_is_right() -> None:
     """Demo: no check passes because its evidence is missing."""
     empty = attrs.evolve(
-        good_evidence(), plan=(), journal=(), requests=(), ledger=(), books=(), ended={}, left=good_evidence().budget
+        good_evidence(),
+        plan=(),
+        journal=(),
+        requests=(),
+        ledger=(),
+        books=(),
+        ended={},
+        left=good_evidence().budget,
+        files=files_after(()),
     )
-    assert set(faults(empty)) == {OVERLAP, ORDER, ATTRIBUTED, NOBODY, BUDGET, BOOKS, DONE, ENDED, LEFT}
+    assert set(faults(empty)) == {OVERLAP, ORDER, ATTRIBUTED, NOBODY, BUDGET, BOOKS, DONE, HEARD, ENDED, LEFT}
+
+
+# --- a real model -----------------------------------------------------------------------------------------------------
+
+
+def real(evidence: Evidence) -> Evidence:
+    """The same, of a model that may do what it likes."""
+    return attrs.evolve(evidence, scripted=False)
+
+
+def not_checked(evidence: Evidence) -> set[str]:
+    """The checks that say that they could not look at everything."""
+    return {finding.name for finding in check(evidence) if finding.not_checked}
+
+
+def test_a_real_model_that_does_as_it_is_asked_is_checked_as_a_script_is() -> None:
+    """Demo: nothing is left out then."""
+    assert faults(real(good_evidence())) == {}
+    assert not_checked(real(good_evidence())) == set()
+
+
+def test_what_a_real_model_did_otherwise_is_not_a_fault_and_is_said() -> None:
+    """Demo: it spent nothing, wrote another list, and gave no answer; the finding says which, and why."""
+    evidence = good_evidence()
+    journal = [line for line in evidence.journal if (line.errand, line.what) != (6, "spent")]
+    other = attrs.evolve(
+        real(evidence),
+        journal=journal,
+        ledger=[spend for spend in evidence.ledger if spend.errand != 6],
+        books=[],
+        left=evidence.left + 18,
+        ended={**evidence.ended, 6: "failed"},
+        files={**evidence.files, "kitchen/shopping.txt": "beer\n"},
+    )
+    assert faults(other) == {}
+    assert not_checked(other) == {DONE, BOOKS, FILES, ENDED}
+    said = [words for finding in check(other) for words in finding.not_checked]
+    assert any("errand 6 had to spend [18], and spent []" in words for words in said)
+    assert "errand 6 ended as failed, maybe while it spent" in said
+
+
+def test_a_real_model_that_does_nothing_leaves_nothing_to_check() -> None:
+    """Demo: that is said, and nothing is called right."""
+    evidence = good_evidence()
+    idle = attrs.evolve(
+        real(evidence), journal=[], requests=[], ledger=[], books=[], left=evidence.budget, files={}, ended={}
+    )
+    assert faults(idle) == {}
+    assert not_checked(idle) == {finding.name for finding in check(idle)}
+
+
+def test_locks_attribution_of_nobody_and_processes_are_checked_whatever_a_model_does() -> None:
+    """LCK-2, TAG-3, REC-6: these promises hold for every model."""
+    evidence = real(good_evidence())
+    assert set(faults(moved(evidence, 5, 5.0, only="finish"))) == {OVERLAP}
+    assert set(faults(moved(evidence, 5, 100.0))) == {ORDER}
+    assert set(faults(attrs.evolve(evidence, running=["process 7"]))) == {LEFT}
+    wrong = Asked(path="GET /budget", claims=None, tags=(TAG, TAG), attributed=3)
+    assert set(faults(attrs.evolve(evidence, requests=[*evidence.requests, wrong]))) == {NOBODY}
+    assert set(faults(attrs.evolve(evidence, left=evidence.left + 15))) == {BUDGET, BOOKS}
+
+
+def test_a_program_under_another_errands_number_proves_no_overlap() -> None:
+    """Demo: a real model may type a wrong number; its program's lines say nothing about locks then."""
+    evidence = real(good_evidence())
+    late = max(line.at for line in evidence.journal if line.errand == 13)
+    lines = [Line(at=late, what="began", errand=5, pid=77), Line(at=late, what="told", errand=5, told=13, pid=77)]
+    found = attrs.evolve(evidence, journal=[*evidence.journal, *lines])
+    assert faults(found) == {}
+    assert ATTRIBUTED in not_checked(found)
 
 
 def test_a_journal_with_a_broken_line_is_refused(tmp_path: Path) -> None:

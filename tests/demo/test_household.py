@@ -1,4 +1,4 @@
-"""The demo's household served for real: real agents, real requests, a real queue."""
+"""The demo's household served for real: real programs, real requests, a real queue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import trio
 from concorde_trio.demo import household as module
 from concorde_trio.demo.check import check
 from concorde_trio.demo.errands import BUDGET, Errand, Message, all_errands
-from concorde_trio.demo.evidence import Evidence, read_journal
+from concorde_trio.demo.evidence import Evidence, read_files, read_journal
 from concorde_trio.demo.household import Household
 from concorde_trio.demo.page import add_page
 from concorde_trio.demo.people import People
@@ -54,6 +54,7 @@ async def played(household: Household, messages: Sequence[Message]) -> Evidence:
         books=household.books.read_text().splitlines(),
         ended={errand.number: "done" for errand in all_errands(messages)},
         running=(),
+        files=read_files(household.rooms),
     )
 
 
@@ -76,7 +77,8 @@ async def test_the_budget_is_right_because_of_its_lock(tmp_path: Path) -> None:
     """LCK-2, LCK-4: three read, wait and write, in turn; so does the bookkeeper."""
     async with serving(tmp_path) as household:
         evidence = await played(household, purchases(3))
-    assert [fault for finding in check(evidence) for fault in finding.faults] == []
+    faults = {finding.name: finding.faults for finding in check(evidence) if finding.faults}
+    assert faults == {"what was said meanwhile was heard once, in order": ("there was no message to look at",)}
     assert household.left == BUDGET - 30
 
 
@@ -112,6 +114,22 @@ async def test_who_is_no_run_spends_nothing(tmp_path: Path) -> None:
         assert (await client.get("/budget")).json() == {"left": BUDGET}
         assert {asked.attributed for asked in household.requests} == {None}
         assert [asked.claims for asked in household.requests] == [None, None, 1, None, None, None]
+
+
+async def test_what_is_said_to_a_session_has_that_persons_place_and_nobodys_errand(tmp_path: Path) -> None:
+    """SES-20: it becomes a run with the resources of session_resources; its requests are no errand's."""
+    async with serving(tmp_path) as household:
+        gateway = household.gateway
+        receipt = await gateway.sessions.submit("ann", "look at the budget")
+        stored = await gateway.sessions.store.input(receipt.id)
+        assert stored is not None and stored.signal_id is not None
+        record = await gateway.wait_settled(stored.signal_id)
+        run = await gateway.store.run(f"{record.id}-1")
+        assert run is not None
+        assert (run.state, run.resources, run.text) == ("done", ("kitchen",), f"There are {BUDGET} left in the budget.")
+        assert "errand 0" not in household.journal.read_text()
+        (asked,) = household.requests
+        assert (asked.claims, asked.attributed) == (0, None)  # nobody gave it a tag
 
 
 async def test_the_page_shows_the_timeline_and_no_prompt(tmp_path: Path) -> None:
