@@ -6,7 +6,7 @@ import math
 import re
 from email.utils import parsedate_to_datetime
 
-_SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?")
+_SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 
 
 def retry_after_seconds(header: str | None, now: float) -> float | None:
