@@ -130,8 +130,8 @@ class Calls:
                 record = self.abandoned.add(live.call, None, "call", None, "it ended while it was being stopped")
                 self.abandoned.ended(record.work, late)
             return self._stopped(live, "It ended while it was being stopped." if late is not None else None)
-        if live.phase != "running":
-            return None
+        if live.phase != "running":  # a person is asked about it: nothing of it runs that could have a result
+            return self._books.say(events.ReplyDropped, what="result", epoch=None, call_id=call_id, current=None)
         self._books.lock.complete_tool(live.call.id, live.registration)
         if report.text is None:
             text = "The call was cancelled before it had a result; what it had begun may be half done."

@@ -276,13 +276,17 @@ class SessionCourse:
 
     # --- inside: the sweep ----------------------------------------------------------------------------------
 
-    def _sweep(self) -> None:
-        """SES-4: every hold whose time is up is taken, and settled; one settle step that raises stops no other."""
+    def _sweep(self) -> bool:
+        """SES-4: every hold whose time is up is taken, and settled; one settle step that raises stops no other.
+
+        Whether any was: then whoever swept goes on.
+        """
         lock = self.books.lock
         if self.books.now() < lock.next_deadline():
-            return
+            return False
         for expired in lock.sweep_expired():
             self._settle(expired)
+        return True
 
     def _settle(self, expired: Expired) -> None:
         lease = isinstance(expired, ExpiredLease)

@@ -83,12 +83,12 @@ class SessionMachine(SessionCourse):
         return f"{len(books.queue)} inputs before it" if len(books.queue) else "nothing holds the session"
 
     def cancel_input(self, input_id: str) -> bool:
-        """Its sender takes a queued input back. False if it isn't queued."""
+        """Its sender takes a queued input back. False if it isn't queued here: one that became a signal ends with that."""
         self._sweep()
-        linked = self.linked.pop(input_id, None)
-        cancelled = self.books.queue.cancel(input_id) if linked is None else linked.input
+        cancelled = self.books.queue.cancel(input_id)
         if cancelled is not None:
-            self._settled((cancelled,), InputState.CANCELLED, queued=linked is None)
+            self.books.dirty = True  # an empty queue is held no more
+            self._settled((cancelled,), InputState.CANCELLED)
         self._go_on()
         return cancelled is not None
 
@@ -163,6 +163,7 @@ class SessionMachine(SessionCourse):
             self.linked[each.id] = Linked(each, new.id)
         self.books.queue.cancel_all()
         self.books.queue.forget(each.id for each in waiting)
+        self.books.dirty |= bool(waiting)
         return tuple(changes)
 
     def signal_settled(self, signal_id: str) -> None:
@@ -173,12 +174,14 @@ class SessionMachine(SessionCourse):
             del self.linked[each.id]
         if mine:
             self._settled(mine, InputState.CANCELLED, queued=False)
+        self._go_on()
 
     # --- what comes back ------------------------------------------------------------------------------------
 
     def progress(self, epoch: int | None, purpose: Purpose | None, event: ModelEvent) -> bool:
         """Something of a stream came; whether it is waited for."""
-        self._sweep()
+        if self._sweep():
+            self._go_on()
         if purpose is Purpose.SUMMARY:
             return self.calls.summaries.progress(epoch, event)
         return self.requests.progress(epoch, purpose, event)

@@ -437,12 +437,15 @@ class SessionHarness:
         await loop.ask(loop.machine.compact)
 
     async def cancel_input(self, session: str, input_id: str) -> None:
-        """Take a queued input back. UnknownId if there is none; WrongState if it is not queued any more."""
+        """Take a queued input back. UnknownId if there is none; WrongState if it is not queued any more, or became a signal."""
         loop = await self.loop(session)
         if not await loop.ask(lambda: loop.machine.cancel_input(input_id)):
             stored = await self.store.input(input_id)
             if stored is None or stored.session != session:
                 raise UnknownId(f"session {session!r} has no input {input_id!r:.80}")
+            if stored.state is InputState.QUEUED:
+                waits = f"waits as signal {stored.signal_id}" if stored.signal_id else "is on its way to a signal"
+                raise WrongState(f"input {input_id} {waits}; cancel that signal, and the input is cancelled with it")
             if stored.state is not InputState.CANCELLED:
                 raise WrongState(f"input {input_id} is {stored.state} already; there is nothing left to cancel")
 
