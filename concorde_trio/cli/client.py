@@ -101,10 +101,11 @@ class Client:
             ) from None
         finally:
             connection.close()
-        return _document(status, text, self.endpoint.url)
+        return read_answer(status, text, self.endpoint.url)
 
 
-def _document(status: int, text: bytes, url: str) -> Any:
+def read_answer(status: int, text: bytes, url: str) -> Any:
+    """The JSON document of an answer; what the server refused is raised (see the module's law)."""
     try:
         found = json.loads(text) if text.strip() else None
     except ValueError:

@@ -13,7 +13,7 @@ from typing import TextIO
 import click
 
 from concorde_trio.cli.show import PipeClosed, visible
-from concorde_trio.errors import ConcordeError, InternalError, UnknownId, UsageError, WrongState
+from concorde_trio.errors import ConcordeError, InputConflict, InternalError, UnknownId, UsageError, WrongState
 
 FAILED = 1
 MISUSE = 2
@@ -76,7 +76,7 @@ def _explain(error: BaseException) -> int:
         return _complain(f"a fault of {PROGRAM} itself, please report it: {error}", FAILED)
     if isinstance(error, ConcordeError):
         # A well-formed command about something that is not there, or not so, is a failure like any other.
-        wrong = isinstance(error, UsageError) and not isinstance(error, UnknownId | WrongState)
+        wrong = isinstance(error, UsageError) and not isinstance(error, UnknownId | WrongState | InputConflict)
         return _complain(str(error), MISUSE if wrong else FAILED)
     if isinstance(error, OSError):
         if error.errno == errno.ENOSPC:

@@ -42,7 +42,7 @@ class Stored:
         where = SignalFilter(kind=kind, state=None if state is None else SignalState(state), limit=limit)
 
         async def ask(store: SqliteStore) -> Document:
-            return documents.signals_document(await store.signals(where), limit, await _mask(store))
+            return documents.signals_document(await store.signals(where), limit, await mask_of(store))
 
         return self._ask(ask)
 
@@ -53,7 +53,7 @@ class Stored:
             record = await store.signal(signal_id)
             if record is None:
                 raise UnknownId(f"there is no signal {signal_id!r:.80}")
-            mask = await _mask(store)
+            mask = await mask_of(store)
             where = RunFilter(signal_id=signal_id, limit=LIMIT)
             page = documents.runs_document(await _with_waits(store, await store.runs(where), mask), LIMIT)
             return {**documents.signal_with_runs(record, page["runs"], mask), "next": page["next"]}
@@ -74,7 +74,7 @@ class Stored:
 
         async def ask(store: SqliteStore) -> Document:
             runs = await store.runs(where)
-            return documents.runs_document(await _with_waits(store, runs, await _mask(store)), limit)
+            return documents.runs_document(await _with_waits(store, runs, await mask_of(store)), limit)
 
         return self._ask(ask)
 
@@ -85,7 +85,7 @@ class Stored:
             run = await store.run(run_id)
             if run is None:
                 raise UnknownId(f"there is no run {run_id!r:.80}")
-            return (await _with_waits(store, [run], await _mask(store)))[0]
+            return (await _with_waits(store, [run], await mask_of(store)))[0]
 
         return self._ask(ask)
 
@@ -93,7 +93,7 @@ class Stored:
         """The lock table as the rows describe it."""
 
         async def ask(store: SqliteStore) -> Document:
-            views, mask = await _views(store), await _mask(store)
+            views, mask = await views_of(store), await mask_of(store)
             return {
                 "locks": [documents.lock_document(lock, mask) for lock in views.locks(documents.SHOWN_WAITING)],
                 "next": None,
@@ -142,7 +142,8 @@ def _worker(store: SqliteStore) -> SignalWorker:
     return SignalWorker(store, _NoRuntime(), {}, WorkerOptions())
 
 
-async def _mask(store: SqliteStore) -> Callable[[Any], Any]:
+async def mask_of(store: SqliteStore) -> Callable[[Any], Any]:
+    """What masks every tag that is stored (TAG-4)."""
     from concorde_trio._sansio.run_tags import RunTags
 
     tags: RunTags[str] = RunTags()
@@ -151,7 +152,8 @@ async def _mask(store: SqliteStore) -> Callable[[Any], Any]:
     return tags.mask_json
 
 
-async def _views(store: SqliteStore) -> LockViews:
+async def views_of(store: SqliteStore) -> LockViews:
+    """Views of the lock table that the rows describe."""
     from concorde_trio.signals.views import rebuilt_locks
 
     return rebuilt_locks(await store.unfinished())
@@ -159,5 +161,5 @@ async def _views(store: SqliteStore) -> LockViews:
 
 async def _with_waits(store: SqliteStore, runs: list[Run], mask: Callable[[Any], Any]) -> list[Document]:
     waiting = [run.id for run in runs if run.state is RunState.PENDING]
-    waits = (await _views(store)).why_all(waiting) if waiting else {}
+    waits = (await views_of(store)).why_all(waiting) if waiting else {}
     return [documents.run_document(run, mask, waits.get(run.id)) for run in runs]

@@ -12,18 +12,34 @@ from concorde_trio._sansio.input_queue import BOUND, Receipt, conflict
 from concorde_trio._sansio.session_changes import AddInput, EmitSignals
 from concorde_trio.conversations.session_input import signal_for
 from concorde_trio.errors import StoreError
-from concorde_trio.messages import Input
+from concorde_trio.messages import Input, InputState
 from concorde_trio.records import check_name
 from concorde_trio.sessions.store import SessionStore, StoredInput
 
 
 @attrs.frozen(kw_only=True)
 class Sent:
-    """An input's receipt; ``signal_id``: the signal that it became, None if its session's run took it; ``again``: it was known."""
+    """An input's receipt, and what is known of it: ``signal_id``, the signal that it became, None if a run took it as it was.
+
+    ``again``: it was known before. ``state``: what has become of it.
+    """
 
     receipt: Receipt
     signal_id: str | None = None
     again: bool = False
+    state: InputState = InputState.QUEUED
+
+    def as_json(self, session: str) -> dict[str, object]:
+        """What the sender is told."""
+        return {
+            "id": self.receipt.id,
+            "session": session,
+            "state": self.receipt.state,
+            "reason": self.receipt.reason,
+            "input": str(self.state),
+            "signal_id": self.signal_id,
+            "again": self.again,
+        }
 
 
 async def submit_from_outside(store: SessionStore, session: str, given: Input, *, bound: int = BOUND) -> Sent:
@@ -57,4 +73,4 @@ def known_input(known: StoredInput, session: str, given: Input) -> Sent:
     first = known.input
     if known.session != session or (first.text, first.attachments) != (given.text, given.attachments):
         raise conflict(given.id)
-    return Sent(receipt=Receipt(given.id, "accepted"), signal_id=known.signal_id, again=True)
+    return Sent(receipt=Receipt(given.id, "accepted"), signal_id=known.signal_id, again=True, state=known.state)

@@ -114,15 +114,16 @@ def session_routes(worker: Worker) -> Blueprint:
             raise Problem(400, str(error)) from None
         known = None if body.get("id") is None else await harness.store.input(given.id)
         if known is not None:
-            return answer(worker.mask_json(_receipt(session, known_input(known, session, given))))
+            return answer(worker.mask_json(known_input(known, session, given).as_json(session)))
         receipt = await harness.submit(
             session, given.text, id=given.id, sender=given.sender, attachments=given.attachments
         )
         if not receipt.accepted:
             raise Problem(429, f"the input was not accepted: {receipt.reason}", headers={"retry-after": "5"})
         stored = await harness.store.input(given.id)
-        sent = Sent(receipt=receipt, signal_id=None if stored is None else stored.signal_id)
-        return answer(worker.mask_json(_receipt(session, sent)), 202)
+        assert stored is not None
+        sent = Sent(receipt=receipt, signal_id=stored.signal_id, state=stored.state)
+        return answer(worker.mask_json(sent.as_json(session)), 202)
 
     @routes.delete("/sessions/<name>/inputs/<input_id>")
     async def cancel_input(name: str, input_id: str) -> Response:
@@ -177,17 +178,6 @@ def session_routes(worker: Worker) -> Blueprint:
         return session
 
     return routes
-
-
-def _receipt(session: str, sent: Sent) -> dict[str, object]:
-    receipt = sent.receipt
-    return {
-        "id": receipt.id,
-        "session": session,
-        "state": receipt.state,
-        "signal_id": sent.signal_id,
-        "again": sent.again,
-    }
 
 
 def _check_member(body: dict[str, object], name: str) -> None:

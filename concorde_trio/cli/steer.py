@@ -1,0 +1,88 @@
+"""``interrupt``, ``approve`` and ``deny``: what only the worker that has the session in memory can do."""
+
+from __future__ import annotations
+
+import click
+
+from concorde_trio.cli.options import json_option, store_option
+from concorde_trio.cli.queue import database_path
+from concorde_trio.cli.session_source import serving
+from concorde_trio.cli.sessions import approval_in_words
+from concorde_trio.cli.show import document, say, visible
+from concorde_trio.errors import WrongState
+
+
+@click.command()
+@click.argument("name")
+@store_option
+@json_option
+def interrupt(name: str, store: str | None, as_json: bool) -> int:
+    """End the turn that a session is taking.
+
+    The model is read no further, every tool is stopped, and what is queued
+    runs next. Exit status 1 if nothing was in flight.
+
+    \b
+    Examples:
+      concorde-trio interrupt ann
+      concorde-trio interrupt ann --json
+    """
+    found = serving(database_path(store), "to interrupt").post("sessions", name, "interrupt")
+    if as_json:
+        document(found)
+    elif found["interrupted"]:
+        say(visible(f"interrupted {name}"))
+    else:
+        raise WrongState(f"session {name} has no turn in flight; there is nothing to interrupt")
+    return 0 if found["interrupted"] else 1
+
+
+@click.command()
+@click.argument("name")
+@click.argument("call_id", metavar="[CALL]", required=False)
+@store_option
+@json_option
+def approve(name: str, call_id: str | None, store: str | None, as_json: bool) -> None:
+    """Allow a call that a session asks about.
+
+    CALL may be left out while it asks about one call alone.
+
+    \b
+    Examples:
+      concorde-trio approve ann
+      concorde-trio approve ann call_7Qx --json
+    """
+    _answer(name, call_id, store, as_json, allow=True)
+
+
+@click.command()
+@click.argument("name")
+@click.argument("call_id", metavar="[CALL]", required=False)
+@store_option
+@json_option
+def deny(name: str, call_id: str | None, store: str | None, as_json: bool) -> None:
+    """Deny a call that a session asks about.
+
+    The call is not run, and the model is told so.
+
+    \b
+    Examples:
+      concorde-trio deny ann
+      concorde-trio deny ann call_7Qx
+    """
+    _answer(name, call_id, store, as_json, allow=False)
+
+
+def _answer(name: str, call_id: str | None, store: str | None, as_json: bool, *, allow: bool) -> None:
+    client = serving(database_path(store), "who asks")
+    if call_id is None:
+        asked = client.get("sessions", name)["approvals"]
+        if len(asked) != 1:
+            what = "; ".join(map(approval_in_words, asked)) or "nothing"
+            raise WrongState(f"session {name} asks about {what}; name one call")
+        call_id = asked[0]["call_id"]
+    found = client.post("sessions", name, "approvals", call_id, body={"allow": allow})
+    if as_json:
+        document(found)
+    else:
+        say(visible(f"{'allowed' if allow else 'denied'} call {call_id} of {name}"))
