@@ -27,7 +27,14 @@ if TYPE_CHECKING:
         UsageReport,
     )
     from concorde_trio._sansio.session_lock import SessionLock
-    from concorde_trio._sansio.session_terms import SessionSettings, TurnResult
+    from concorde_trio._sansio.session_terms import (
+        CallReport,
+        RequestFailure,
+        SessionSettings,
+        StartCall,
+        StartRequest,
+        TurnResult,
+    )
     from concorde_trio.conversations.session_input import SessionInputHandler
     from concorde_trio.gateway import Gateway
     from concorde_trio.messages import CallOutcome, Input, Message, Role, ToolCall
@@ -44,8 +51,9 @@ if TYPE_CHECKING:
     from concorde_trio.server.app import server_closing
     from concorde_trio.server.attribution import current_run
     from concorde_trio.sessions.harness import SessionHarness
+    from concorde_trio.sessions.host import Host, Port, Work
     from concorde_trio.sessions.model import Model
-    from concorde_trio.sessions.tool import Tool, ToolContext, ToolResult, ToolSource
+    from concorde_trio.sessions.tool import Leftover, Tool, ToolContext, ToolResult, ToolSource
     from concorde_trio.signals.emit import emit_sync
     from concorde_trio.signals.handlers import SignalHandler
     from concorde_trio.signals.runtime import Runtime, RuntimeContext
@@ -64,14 +72,17 @@ _HOMES = {
     "AnthropicModel": "models.anthropic",
     "CallDelta": "_sansio.model_events",
     "CallOutcome": "messages",
+    "CallReport": "_sansio.session_terms",
     "CallStarted": "_sansio.model_events",
     "CommandRuntime": "runtimes.command",
     "DerivedSession": "runtimes.command_session",
     "FunctionRuntime": "runtimes.function",
     "Gateway": "gateway",
+    "Host": "sessions.host",
     "InProcessRuntime": "runtimes.in_process",
     "Input": "messages",
     "JsonLines": "runtimes.command_rules",
+    "Leftover": "sessions.tool",
     "LiteralArgument": "runtimes.command_template",
     "LockTable": "_sansio.lock_table",
     "McpServer": "tools.mcp",
@@ -82,12 +93,14 @@ _HOMES = {
     "NoSession": "runtimes.command_session",
     "OpenAIModel": "models.openai",
     "Ping": "_sansio.model_events",
+    "Port": "sessions.host",
     "PostOutcome": "records",
     "Prompt": "records",
     "Purpose": "_sansio.model_events",
     "ReasoningDelta": "_sansio.model_events",
     "Receipt": "_sansio.input_queue",
     "ReplyEnd": "_sansio.model_events",
+    "RequestFailure": "_sansio.session_terms",
     "Role": "messages",
     "Rule": "runtimes.command_rules",
     "RunInfo": "records",
@@ -107,6 +120,8 @@ _HOMES = {
     "SignalRecord": "records",
     "SignalWorker": "signals.worker",
     "SqliteStore": "stores.sqlite",
+    "StartCall": "_sansio.session_terms",
+    "StartRequest": "_sansio.session_terms",
     "StopReason": "_sansio.model_events",
     "TextDelta": "_sansio.model_events",
     "TextSnapshot": "_sansio.model_events",
@@ -120,6 +135,7 @@ _HOMES = {
     "Usage": "records",
     "UsageReport": "_sansio.model_events",
     "UsageRules": "runtimes.command_rules",
+    "Work": "sessions.host",
     "current_run": "server.attribution",
     "emit_sync": "signals.emit",
     "file_tools": "tools.files",
@@ -135,14 +151,17 @@ __all__ = [
     "AnthropicModel",
     "CallDelta",
     "CallOutcome",
+    "CallReport",
     "CallStarted",
     "CommandRuntime",
     "DerivedSession",
     "FunctionRuntime",
     "Gateway",
+    "Host",
     "InProcessRuntime",
     "Input",
     "JsonLines",
+    "Leftover",
     "LiteralArgument",
     "LockTable",
     "McpServer",
@@ -153,12 +172,14 @@ __all__ = [
     "NoSession",
     "OpenAIModel",
     "Ping",
+    "Port",
     "PostOutcome",
     "Prompt",
     "Purpose",
     "ReasoningDelta",
     "Receipt",
     "ReplyEnd",
+    "RequestFailure",
     "Role",
     "Rule",
     "RunInfo",
@@ -178,6 +199,8 @@ __all__ = [
     "SignalRecord",
     "SignalWorker",
     "SqliteStore",
+    "StartCall",
+    "StartRequest",
     "StopReason",
     "TextDelta",
     "TextSnapshot",
@@ -191,6 +214,7 @@ __all__ = [
     "Usage",
     "UsageReport",
     "UsageRules",
+    "Work",
     "current_run",
     "emit_sync",
     "file_tools",
