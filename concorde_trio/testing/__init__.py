@@ -6,10 +6,14 @@ from concorde_trio.testing.model_dialects import AnthropicDialect, Dialect, Open
 from concorde_trio.testing.model_server import ModelServer, ServerAnswer, open_model_server
 from concorde_trio.testing.session_store import check_session_store, session_store_checks
 from concorde_trio.testing.signal_store import check_signal_store, signal_store_checks
+from concorde_trio.testing.tool import check_tool
+from concorde_trio.testing.tool_context import FakeToolContext, ListedWork, tool_context
 
 __all__ = [
     "AnthropicDialect",
     "Dialect",
+    "FakeToolContext",
+    "ListedWork",
     "ModelServer",
     "OpenAIDialect",
     "ServerAnswer",
@@ -17,8 +21,10 @@ __all__ = [
     "check_model",
     "check_session_store",
     "check_signal_store",
+    "check_tool",
     "model_checks",
     "open_model_server",
     "session_store_checks",
     "signal_store_checks",
+    "tool_context",
 ]

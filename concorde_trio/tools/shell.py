@@ -124,7 +124,8 @@ class ShellTool:
         finally:
             late = not job.answered.is_set()
             if late:
-                await job.end(self._grace + PATIENCE + DRAIN + _ENDING)
+                with trio.move_on_after(self._grace + PATIENCE + DRAIN + _ENDING, shield=True):
+                    await job.end()
                 self._list_what_stays(job, context)
         return _result(job, limit if late else None)
 

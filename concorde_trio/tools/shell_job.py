@@ -66,11 +66,10 @@ class ShellJob:
             self.answered.set()
             self.over.set()
 
-    async def end(self, bound: float) -> None:
-        """End it with all that it started; returns when that is done, or after ``bound`` seconds."""
+    async def end(self) -> None:
+        """End it with all that it started; returns when that is done."""
         self._scope.cancel("the call is over")
-        with trio.move_on_after(bound, shield=True):
-            await self.over.wait()
+        await self.over.wait()
 
     async def _run(self) -> None:
         command, background = self._command, None
