@@ -44,6 +44,8 @@ def chat(name: str, sender: str | None, store: str | None, as_json: bool) -> int
     check_name(name, "session")
     if sender is not None:
         check_name(sender, "sender")
+    if sys.stdin is None:
+        raise click.UsageError("nothing to say: stdin is closed; write `echo TEXT | concorde-trio chat NAME`.")
     piped = as_json or not sys.stdin.isatty()
     text = decode(sys.stdin.buffer.read(), "stdin", "stdin") if piped else ""
     if piped and not text.strip():

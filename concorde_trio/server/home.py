@@ -23,11 +23,12 @@ pre{overflow-x:auto;padding:.75rem;border:1px solid color-mix(in srgb,currentCol
 <ul>
 <li><code>/signals</code>, <code>/signals/ID</code>: what happened, and what became of it</li>
 <li><code>/runs</code>, <code>/runs/ID</code>: what runs, what waits and for whom</li>
+<li><code>/sessions</code>, <code>/sessions/NAME</code>: who talks with the agent, and what each conversation waits for</li>
 <li><code>/locks</code>: what is held, and who waits for it</li>
 <li><code>/healthz</code>, <code>/readyz</code>: for probes, without a token</li>
 </ul>
 <p>The command line shows the same, and needs no token on this machine: <code>concorde-trio runs</code>,
-<code>concorde-trio why RUN</code>, <code>concorde-trio locks</code>.</p>
+<code>concorde-trio why RUN</code>, <code>concorde-trio sessions</code>, <code>concorde-trio chat NAME</code>.</p>
 </html>
 """
 

@@ -43,6 +43,8 @@ def session_live(worker: Worker) -> Blueprint:
         session = session_name(name)
         loop = await harness_of(worker).loop(session)
         headers = {**SAFE_HEADERS, "content-type": "text/event-stream", "x-accel-buffering": "no"}
+        if request.method == "HEAD":
+            return Response(b"", headers=headers)
         return Response(_stream(worker, loop), headers=headers)
 
     return routes

@@ -110,6 +110,8 @@ def session_routes(worker: Worker) -> Blueprint:
             )
         except InvalidValue:
             raise
+        except InvalidName as error:
+            raise Problem(400, str(error), place="id") from None
         except UsageError as error:
             raise Problem(400, str(error)) from None
         known = None if body.get("id") is None else await harness.store.input(given.id)

@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from concorde_trio._sansio.json_values import encode
-from concorde_trio.errors import UsageError
+from concorde_trio.errors import InvalidName, UsageError
 from concorde_trio.messages import Input
 from concorde_trio.records import TEXT_LIMIT, check_name, storable_text
 
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """What models take."""
+
+RUNS_OWN = "prompt_"
+"""How the ids of inputs begin that are the prompts of runs; another under such an id would be in a run's way."""
 
 
 def new_input(
@@ -32,6 +35,8 @@ def new_input(
         )
     if id is not None:
         check_name(id, "input id")
+        if id.startswith(RUNS_OWN):
+            raise InvalidName(f"an input id must not begin with {RUNS_OWN!r}, as those of runs' prompts do: {id!r:.80}")
     if sender is not None:
         check_name(sender, "sender")
     for number, each in enumerate(attachments):

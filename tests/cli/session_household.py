@@ -13,11 +13,9 @@ from tests.cli.running import script
 
 PROGRAM = """
 import json
-from concorde_trio import Gateway, InProcessRuntime, ScriptedModel
-from concorde_trio._sansio.model_events import CallStarted, ReplyEnd, StopReason, TextDelta, ToolSpec
+from concorde_trio import CallStarted, Gateway, InProcessRuntime, ReplyEnd, Role, ScriptedModel, StopReason, TextDelta
+from concorde_trio import ToolResult, ToolSpec
 from concorde_trio.errors import ModelError
-from concorde_trio.messages import Role
-from concorde_trio.sessions.tool import ToolResult
 
 
 class Work:

