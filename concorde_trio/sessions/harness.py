@@ -180,6 +180,7 @@ class SessionHarness:
                             tools=self.tools,
                             surroundings=surroundings,
                             keep=self._keep,
+                            keep_over=self.settings.summarize_over,
                             wall_clock=self._wall_clock,
                         )
                     )
@@ -252,8 +253,9 @@ class SessionHarness:
 
     def _keep(self, session: str, function: Callable[[], Awaitable[None]]) -> None:
         loop = self._loops.get(session)
-        if loop is not None:
-            loop.kept.start(function)
+        if loop is None:
+            raise WrongState(f"session {session!r} is not in memory, so nothing can be kept running beside it")
+        loop.kept.start(function)
 
     # --- sessions -------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from concorde_trio._sansio.session_terms import CallReport, RequestFailure, Star
 from concorde_trio.errors import ModelError
 from concorde_trio.failures import describe, not_cancelled, travels
 from concorde_trio.sessions.host import Port, Work
+from concorde_trio.sessions.kept_output import keep_whole
 from concorde_trio.sessions.model import Model
 from concorde_trio.sessions.retry_after import retry_after_seconds
 from concorde_trio.sessions.tool import Tool, ToolContext, ToolResult
@@ -71,6 +72,7 @@ class LocalHost:
         tools: Callable[[], Mapping[str, Tool]],
         surroundings: Surroundings,
         keep: Callable[[str, Callable[[], Awaitable[None]]], None],
+        keep_over: int | None = None,
         wall_clock: Callable[[], float],
     ) -> None:
         self._nursery = nursery
@@ -79,6 +81,7 @@ class LocalHost:
         self._tools = tools
         self._surroundings = surroundings
         self._keep = keep
+        self._keep_over = keep_over
         self._wall_clock = wall_clock
 
     def request(self, port: Port, start: StartRequest) -> Work:
@@ -104,6 +107,8 @@ class LocalHost:
         with work.scope:
             try:
                 await model.stream(start.request, on_event)
+            except trio.Cancelled:
+                raise
             except BaseException as error:  # noqa: ASYNC103 - a cancellation does travel
                 if travels(error):
                     raise
@@ -164,4 +169,5 @@ class LocalHost:
             return CallReport(
                 f"the tool {call.name!r} must give a ToolResult, and gave a {type(result).__name__}", error=True
             )
+        result = await keep_whole(result, context, self._keep_over)
         return CallReport(result.text, error=result.is_error, path=result.path)
