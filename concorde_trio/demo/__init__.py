@@ -30,11 +30,14 @@ def run_demo(
     """
     if model is None and base_url is not None:
         raise UsageError("--base-url is for a real model; name it with --model")
+    real = None
+    if model is not None:
+        from concorde_trio.models.openai import OpenAIModel
+
+        real = OpenAIModel(model, base_url=base_url)
     if not as_json:
         print("\nThree people share a kitchen, a garden and a budget. Ctrl-C ends it.", flush=True)
     # A second's import: whoever waits has something to read.
     from concorde_trio.demo.play import play_demo
-    from concorde_trio.models.openai import OpenAIModel
 
-    real = None if model is None else OpenAIModel(model, base_url=base_url)
     return play_demo(keep=keep, svg=svg, as_json=as_json, model=real)

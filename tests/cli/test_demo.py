@@ -50,3 +50,14 @@ def test_ctrl_c_ends_the_demo_tidily(command: Command, monkeypatch: pytest.Monke
     monkeypatch.setattr("concorde_trio.demo.run_demo", run_demo)
     done = command("demo")
     assert (done.status, done.out, done.err) == (130, "", "")
+
+
+def test_a_model_without_a_key_is_refused_before_anything_begins(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Demo: the sentence says what to set, and is all there is."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    done = command("demo", "--model", "gpt-5-mini")
+    assert (done.status != 0, done.out) == (True, "")
+    assert "there is no API key: set OPENAI_API_KEY" in done.err

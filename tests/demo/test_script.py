@@ -23,6 +23,7 @@ class House:
     def __init__(self, model: Model | None = None) -> None:
         self.files = {"kitchen/list.txt": "tea\n"}
         self.commands: list[str] = []
+        self.at_work = trio.Event()
         self.notes: list[tuple[str, int, str | None]] = []
 
         @tool
@@ -42,6 +43,7 @@ class House:
         async def shell(command: str) -> str:
             """Work for a second."""
             self.commands.append(command)
+            self.at_work.set()
             await trio.sleep(1)
             return "I did that.\n[exit status 0]"
 
@@ -86,8 +88,7 @@ async def test_what_is_said_meanwhile_is_heeded_and_noted_as_one_message(
     house = House()
     async with house.harness.open(), trio.open_nursery() as nursery:
         nursery.start_soon(house.ask, "work for 1.0 s", "write list.txt: tea")
-        while not house.commands:
-            await trio.sleep(0.01)
+        await house.at_work.wait()
         for text in ("Add milk to the list.", "And add rum to the list."):
             await house.harness.submit("ann", text)
     assert house.files["kitchen/list.txt"] == "tea, milk, rum\n"
