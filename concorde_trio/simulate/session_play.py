@@ -19,6 +19,7 @@ from concorde_trio._sansio.session_terms import SessionSettings
 from concorde_trio.errors import InternalError
 from concorde_trio.messages import Message
 from concorde_trio.sessions.harness import SessionHarness
+from concorde_trio.sessions.host import Host
 from concorde_trio.sessions.local_host import LocalHost, Surroundings
 from concorde_trio.simulate.running import run_virtually
 from concorde_trio.simulate.session_actors import NOWHERE, RemoteHost, ScenarioModel, scenario_tool
@@ -58,7 +59,7 @@ async def _play(scenario: SessionScenario) -> dict[str, Any]:
         publish=trace.note,
         wall_clock=trio.current_time,
         jitter=lambda: 1.0,
-        make_host=partial(_remote_host, model, summary_model) if scenario.remote else None,
+        make_host=partial(_host, model, summary_model, scenario.remote),
     )
     for place, given in enumerate(scenario.inputs):
         act: Callable[[], Awaitable[object]] = partial(harness.interrupt, NAME)
@@ -123,20 +124,21 @@ def _of(ticks: Ticks, seconds: float | None) -> float | None:
     return None if seconds is None else ticks.of(seconds)
 
 
-def _remote_host(
-    model: ScenarioModel, summary_model: ScenarioModel, nursery: trio.Nursery, harness: SessionHarness
-) -> RemoteHost:
-    return RemoteHost(
-        LocalHost(
-            nursery,
-            model=model,
-            summary_model=summary_model,
-            tools=harness.tools,
-            surroundings=Surroundings(env={}, outputs=NOWHERE, queue=NAME),
-            keep=lambda session, function: None,
-            wall_clock=trio.current_time,
-        )
+def _host(
+    model: ScenarioModel, summary_model: ScenarioModel, remote: bool, nursery: trio.Nursery, harness: SessionHarness
+) -> Host:
+    """The harness's own, but that it writes no long output to a file; with ``remote``, one that stops nothing."""
+    here = LocalHost(
+        nursery,
+        model=model,
+        summary_model=summary_model,
+        tools=harness.tools,
+        surroundings=Surroundings(env={}, outputs=NOWHERE, queue=NAME),
+        keep=lambda session, function: None,
+        keep_over=None,
+        wall_clock=trio.current_time,
     )
+    return RemoteHost(here) if remote else here
 
 
 async def _messages(store: MemoryStore) -> list[Message]:

@@ -45,7 +45,8 @@ _TIMES = ("heartbeat", "llm_timeout", "summarizing_timeout", "stop_wait", "backo
 _CEILINGS = ("llm_ceiling", "summarizing_ceiling")
 _COUNTS = ("summarize_over", "truncate_to", "max_queue", "max_tries")
 _ON_INTERRUPT = ("run_queue", "hold_queue")
-_LONGEST_OUTPUT = 10_000_000
+_LONGEST_OUTPUT = 1_000_000
+"""Characters. A host cuts what is longer, and keeps it in a file."""
 ALWAYS = "look"
 """The tool that every scenario has."""
 
@@ -131,6 +132,8 @@ def _call(value: object, place: str) -> ScriptedCall:
         return ScriptedCall(takes=None)
     if given == "output":
         output = fields.string("output", "what the call gives, a string")
+        if len(output) > _LONGEST_OUTPUT:
+            refuse(fields.at("output"), f"at most {_LONGEST_OUTPUT:,} characters", output)
     else:
         output = fields.need("output_repeat", _repeat)
     return ScriptedCall(takes=fields.seconds("takes"), output=output, error=fields.flag("error"))
