@@ -154,14 +154,12 @@ class SessionCourse:
         return not self.run.over and (self.run.limit is None or self.run.used < self.run.limit)
 
     def _begin_something(self) -> bool:
-        """From idle: a compaction that somebody wants, or a turn. Whether anything may have changed."""
+        """From idle: a turn, which compacts first if somebody wants that, or that alone. Whether anything may have changed."""
         if not self._may_begin():
             return False
-        if self.compaction.wanted and self.compaction.begin():
-            return True
         delivery = self.books.queue.drain()
         if delivery is None:
-            return False
+            return self.compaction.wanted and self.compaction.begin()
         self._turns += 1
         run = self.run if self.run is not None else RunTerms(self.books.settings.usage_limit)
         self.books.turn = Turn(self._turns, self.books.now(), [], run)

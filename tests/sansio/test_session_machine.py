@@ -82,3 +82,21 @@ def test_a_result_without_a_registration_for_a_call_that_is_asked_about_is_dropp
     (step,) = world.pump()
     assert [type(event) for event in step.events] == [events.ReplyDropped] and not step.changes
     assert world.machine.status == "approval"
+
+
+def test_a_run_takes_its_prompt_at_once_though_somebody_wants_a_compaction() -> None:
+    """SES-21, SES-15: a prompt that waited for the compaction would wait for ever if the worker stopped meanwhile."""
+    world = World(gated=True)
+    world.machine.begin_run(None)
+    world.machine.run_prompt(said("p1"), None)
+    world.pump()
+    world.machine.interrupt()
+    world.pump()
+    world.store.apply(world.machine.end_run())
+    world.machine.compact()
+    world.machine.begin_run(None)
+    world.machine.run_prompt(said("p2"), None)
+    world.machine.no_more_turns()
+    world.pump()
+    assert world.store.inputs["p2"].state is InputState.DELIVERED
+    assert [each.request.purpose for each in world.requests.values()] == [Purpose.COMPACTION_DRAFT]

@@ -1,0 +1,119 @@
+"""A session whose turns begin only inside runs, in any order of events: nothing runs without one, nothing is lost between two (SES-20, SES-21)."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from concorde_trio._sansio.model_events import Purpose, StopReason
+from concorde_trio.messages import Input, InputState
+from concorde_trio.records import Usage
+from tests.sansio.test_session_machine_properties import GOOD_CALLS, USAGES, Sessions
+
+BETWEEN = st.sampled_from(["nothing", "submit", "cancel", "crash", "resume"])
+
+
+class RunsOfSessions(Sessions):
+    """The same events, and a worker that begins and ends runs as ``run_turns`` does."""
+
+    gated = True
+    prompts = 0
+    signal_id: str | None = None
+
+    @precondition(lambda self: self.world.machine.run is None)
+    @rule(own=st.booleans(), as_it_was=st.booleans(), limit=st.sampled_from([None, None, 60]))
+    def a_run_begins(self, own: bool, as_it_was: bool, limit: int | None) -> None:
+        """SES-21: its prompt is taken by a turn at once; where its signal was made of an input, that is delivered."""
+        world, store = self.world, self.world.store
+        linked = [] if own else store.queued(linked=True)
+        self.prompts += 1
+        given, self.signal_id = Input(id=f"prompt{self.prompts}", text="work", at=2.0), None
+        if linked:
+            row = store.inputs[linked[0]]
+            self.signal_id = row.signal_id
+            text = row.input.text if as_it_was else "what a handler made of it"
+            given = Input(id=given.id, text=text, at=2.0)
+            if not as_it_was:
+                store.stood_for.add(linked[0])
+        world.machine.begin_run(limit)
+        taken = world.machine.run_prompt(given, self.signal_id)
+        world.pump()
+        assert world.turn_open
+        assert all(store.inputs[each.id].state is InputState.DELIVERED for each in taken)
+        assert not linked or store.inputs[linked[0]].state is InputState.DELIVERED
+
+    @precondition(lambda self: self.world.machine.run is not None)
+    @rule(between=BETWEEN)
+    def a_run_ends(self, between: str) -> None:
+        """SES-21: what is queued becomes signals in the commit that ends it, whatever happens until that commit."""
+        world, machine = self.world, self.world.machine
+        machine.no_more_turns()
+        if not machine.idle:
+            machine.interrupt("the run was stopped")
+            world.pump()
+            self.come_to_rest()
+        waiting, changes = world.store.queued(), machine.end_run()
+        if between == "crash":
+            world.crash()
+        else:
+            if between == "submit":
+                self.submit("i4", "hello")
+            elif between == "cancel" and waiting:
+                assert not machine.cancel_input(waiting[0])
+            elif between == "resume":
+                machine.resume()
+            world.pump()
+            world.store.apply(changes)
+        assert not world.store.queued(), "SES-20: every input has a signal or a run"
+        world.machine.timer()
+        if self.signal_id is not None:
+            world.machine.signal_settled(self.signal_id)
+        world.pump()
+
+    @precondition(lambda self: self.world.machine.run is not None)
+    @rule()
+    def the_worker_stops(self) -> None:
+        self.world.machine.no_more_turns()
+
+    @precondition(lambda self: self.world.store.queued(linked=True))
+    @rule()
+    def a_signal_is_cancelled(self) -> None:
+        """SES-10a: its input is cancelled with it, and no other."""
+        store = self.world.store
+        queued = store.queued(linked=True)
+        self.world.machine.signal_settled(store.inputs[queued[0]].signal_id or "")
+        self.world.pump()
+        assert store.queued(linked=True) == queued[1:]
+
+    @rule(calls=GOOD_CALLS, usage=USAGES)
+    def a_turn_comes_to_its_calls(self, calls: list[tuple[str, str, str]], usage: Usage | None) -> None:
+        """The way there, in one step."""
+        if self.world.machine.run is None:
+            self.a_run_begins(False, True, None)
+        if (out := self.out()) is not None and out[1] is Purpose.TURN:
+            self.a_model_replies("on it", calls, StopReason.CALLS, usage, True)
+
+    def all_is_well(self) -> None:
+        super().all_is_well()
+        if hasattr(self, "world") and self.world.machine.run is None:
+            world = self.world
+            assert not world.requests and not world.calls and not world.turn_open, "SES-20: no turn without a run"
+            assert not world.store.queued(), "SES-20"
+
+    def goes_on(self, input_id: str = "next") -> None:
+        """SES-10a: each input that waits gets a run, and one that comes to a session without a run becomes a signal."""
+        world, store = self.world, self.world.store
+        if world.machine.run is not None:
+            self.a_run_ends("nothing")
+        receipt = world.machine.submit(Input(id=input_id, text="and now?", at=9.0))
+        world.pump()
+        assert world.machine.idle and (input_id in store.queued(linked=True)) is receipt.accepted
+        while store.queued(linked=True):
+            self.a_run_begins(False, True, None)
+            self.a_run_ends("nothing")
+        assert all(each.state is not InputState.QUEUED for each in store.inputs.values())
+
+
+TestRunsOfSessions = RunsOfSessions.TestCase
+TestRunsOfSessions.settings = settings(stateful_step_count=40)
