@@ -47,6 +47,7 @@ Still serving, until Ctrl-C: {link}
 In another terminal:
   concorde-trio runs --store {database}
   concorde-trio send --store {database} --wait ann recall
+  concorde-trio chat --store {database} bob
   concorde-trio emit --store {database} message.received \\
     '{{"from": "ann", "text": "Ice cream!", "budget": true, "steps": ["spend 5 on ice cream"]}}'"""
 
