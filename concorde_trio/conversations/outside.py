@@ -60,12 +60,14 @@ async def submit_from_outside(store: SessionStore, session: str, given: Input, *
     new = signal_for(session, given)
     try:
         await store.apply([EmitSignals((new,)), AddInput(session=session, input=given, signal_id=new.id)])
-    except StoreError:
-        known = await store.input(given.id)  # somebody else sent the same id at the same time
-        if known is None:
-            raise
-        return known_input(known, session, given)
-    return Sent(receipt=Receipt(given.id, "accepted"), signal_id=new.id)
+    except StoreError as error:
+        refused = error
+    else:
+        return Sent(receipt=Receipt(given.id, "accepted"), signal_id=new.id)
+    known = await store.input(given.id)  # somebody else may have sent the same id at the same time
+    if known is None:
+        raise refused
+    return known_input(known, session, given)
 
 
 def known_input(known: StoredInput, session: str, given: Input) -> Sent:

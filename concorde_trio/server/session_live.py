@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator
-from typing import Any
+from contextlib import ExitStack
+from typing import Any, Self
 
 import trio
 from quart import Blueprint, Response, request
+from quart.wrappers.response import ResponseBody
 
 from concorde_trio.conversations.live_view import LiveView
 from concorde_trio.conversations.views import cut, session_view, waiting_view
@@ -22,6 +23,7 @@ from concorde_trio.server.problems import SAFE_HEADERS
 from concorde_trio.server.seam import Worker
 from concorde_trio.server.session_doors import harness_of
 from concorde_trio.server.session_paths import session_name
+from concorde_trio.sessions.live import Seen
 from concorde_trio.sessions.loop import SessionLoop
 
 BUFFER = 2_000
@@ -45,36 +47,64 @@ def session_live(worker: Worker) -> Blueprint:
         headers = {**SAFE_HEADERS, "content-type": "text/event-stream", "x-accel-buffering": "no"}
         if request.method == "HEAD":
             return Response(b"", headers=headers)
-        return Response(_stream(worker, loop), headers=headers)
+        return Response(_Stream(worker, loop), headers=headers)
 
     return routes
 
 
-async def _stream(worker: Worker, loop: SessionLoop) -> AsyncIterator[bytes]:
-    view = LiveView(loop, worker.mask, worker.mask_json)
-    with loop.watchers.watch(BUFFER) as seen:
-        yield _event("session", await _session(worker, loop))
-        last: Any = None
-        while True:
-            pieces: list[bytes] = []
-            with trio.move_on_after(ALIVE):
-                try:
-                    for named in view.feed(await seen.receive()):
-                        pieces.append(_event(*named))
-                    while len(pieces) < GATHER:
-                        pieces += [_event(*named) for named in view.feed(seen.receive_nowait())]
-                except trio.WouldBlock:
-                    pass
-                except trio.EndOfChannel:
-                    reason = "the session was closed" if loop.over else "this reader was too slow and was cut off"
-                    yield b"".join(pieces) + _event("end", {"reason": reason})
-                    return
-            waiting = await _waiting(worker, loop)
-            now = {name: waiting["waiting_on"][name] for name in ("on", "about", "then")}
-            if now != last or not pieces:
-                last = now
-                pieces.append(_event("waiting_on", waiting))
-            yield b"".join(pieces)
+class _Stream(ResponseBody):
+    """The body of the answer. Quart enters it, iterates it, and leaves it however that ends."""
+
+    def __init__(self, worker: Worker, loop: SessionLoop) -> None:
+        self._worker = worker
+        self._loop = loop
+        self._view = LiveView(loop, worker.mask, worker.mask_json)
+        self._watching = ExitStack()
+        self._seen: trio.MemoryReceiveChannel[Seen]
+        self._last: Any = None
+        self._begun = self._ended = False
+
+    async def __aenter__(self) -> Self:
+        self._seen = self._watching.enter_context(self._loop.watchers.watch(BUFFER))
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._watching.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """What is told in one write."""
+        if self._ended:
+            raise StopAsyncIteration
+        if not self._begun:
+            self._begun = True
+            return _event("session", await _session(self._worker, self._loop))
+        pieces = await self._gather()
+        if self._ended:
+            reason = "the session was closed" if self._loop.over else "this reader was too slow and was cut off"
+            return b"".join([*pieces, _event("end", {"reason": reason})])
+        waiting = await _waiting(self._worker, self._loop)
+        now = {name: waiting["waiting_on"][name] for name in ("on", "about", "then")}
+        if now != self._last or not pieces:
+            self._last = now
+            pieces.append(_event("waiting_on", waiting))
+        return b"".join(pieces)
+
+    async def _gather(self) -> list[bytes]:
+        """What has happened, nothing if it is quiet for a while."""
+        pieces: list[bytes] = []
+        with trio.move_on_after(ALIVE):
+            try:
+                pieces += [_event(*named) for named in self._view.feed(await self._seen.receive())]
+                while len(pieces) < GATHER:
+                    pieces += [_event(*named) for named in self._view.feed(self._seen.receive_nowait())]
+            except trio.WouldBlock:
+                pass
+            except trio.EndOfChannel:
+                self._ended = True
+        return pieces
 
 
 async def _session(worker: Worker, loop: SessionLoop) -> Any:
