@@ -47,7 +47,9 @@ def check(evidence: Evidence) -> list[Finding]:
         if line.errand:
             lines[line.errand].append(line)
     errands = all_errands(evidence.plan)
-    pairs = list(_sharing(evidence.plan, lines))
+    # One that was never begun held nothing, though the bookkeeper was told of it.
+    begun = {number: found for number, found in lines.items() if any(line.what not in BOOKKEEPER for line in found)}
+    pairs = list(_sharing(evidence.plan, begun))
     tagged = [asked for asked in evidence.requests if _speaks_for_an_errand(asked)]
     untagged = [asked for asked in evidence.requests if not _speaks_for_an_errand(asked)]
     told = [line for line in evidence.journal if line.what == "told"]

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import attrs
@@ -211,9 +211,10 @@ class _Demo:
         if limit.cancelled_caught and not self.household.scripted:
             with trio.move_on_after(CANCELLING) as limit:
                 for _, signal_id in self._sent:
-                    if (await people.signal(signal_id))["state"] not in ("done", "failed"):
+                    with suppress(ConcordeError):  # it has just ended by itself
                         await people.cancel(signal_id)
-                        await gateway.wait_settled(signal_id)
+                for _, signal_id in self._sent:
+                    await gateway.wait_settled(signal_id)
         if limit.cancelled_caught:
             raise ConcordeError(f"something hangs: after {seconds:g} s not everything is settled")
 

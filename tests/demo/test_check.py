@@ -322,3 +322,14 @@ def test_a_journal_with_a_broken_line_is_refused(tmp_path: Path) -> None:
         file.write_text(f'{{"at": 2, "what": "start", "errand": 1, "pid": 1}}\n{broken}\n')
         with pytest.raises(ValueError, match="line 2 of"):
             read_journal(file)
+
+
+def test_an_errand_that_was_never_begun_held_nothing() -> None:
+    """LCK-4: its bookkeeper may be told of it while another has the budget; that is no overlap."""
+    evidence = real(good_evidence())
+    busy = next(line.at for line in evidence.journal if line.errand == 5 and line.what == "spent")
+    rest = [line for line in evidence.journal if line.errand != 6]
+    told = [Line(at=busy + number, what=what, errand=6, pid=1) for number, what in enumerate(("post", "posted"), 1)]
+    journal = sorted([*rest, *told], key=lambda line: line.at)
+    found = attrs.evolve(evidence, journal=journal, ended={**evidence.ended, 6: "cancelled"})
+    assert OVERLAP not in faults(found) and ORDER not in faults(found)

@@ -25,9 +25,22 @@ from tests.demo.test_demo import environment, processes
 pytestmark = pytest.mark.slow
 
 
-async def demo(server: ModelServer, folder: Path, *arguments: str) -> tuple[int, str, str]:
+PROGRAM = [sys.executable, "-m", "concorde_trio", "demo"]
+IMPATIENT = """
+import sys
+from concorde_trio.demo import play
+from concorde_trio.__main__ import main
+play.REAL_TIME_LIMIT = 6.0
+sys.argv[1:1] = ["demo"]
+sys.exit(main())
+"""
+
+
+async def demo(
+    server: ModelServer, folder: Path, *arguments: str, program: list[str] | None = None
+) -> tuple[int, str, str]:
     """Exit status, output and errors."""
-    command = [sys.executable, "-m", "concorde_trio", "demo", "--model", "nonsense", "--base-url", f"{server.url}/v1"]
+    command = [*(program or PROGRAM), "--model", "nonsense", "--base-url", f"{server.url}/v1"]
     done = await trio.run_process(
         [*command, *arguments], env=environment(folder), capture_stdout=True, capture_stderr=True, check=False
     )
@@ -81,3 +94,16 @@ async def test_a_model_that_refuses_everything_ends_it_with_its_words(tmp_path: 
     assert status == 1
     assert "no such key" in out
     assert "No errand was done; see above what nonsense answered." in " ".join(out.split())
+
+
+async def test_a_model_that_never_answers_is_not_waited_for(tmp_path: Path) -> None:
+    """RUN-6: what it has not done is cancelled after a while, and the report is made all the same."""
+    async with open_model_server() as server:
+        server.answers(ServerAnswer(then="stall"))
+        program = [sys.executable, "-c", IMPATIENT]
+        status, out, _ = await demo(server, tmp_path, "--json", program=program)
+    assert status == 1
+    found = json.loads(out)
+    assert {run["state"] for message in found["messages"] for run in message["runs"]} <= {"cancelled", "failed"}
+    assert [check["faults"] for check in found["checks"]] == [[]] * 11
+    assert all(check["not_checked"] for check in found["checks"] if check["name"].startswith("every"))
