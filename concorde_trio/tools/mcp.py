@@ -23,8 +23,8 @@ from concorde_trio._sansio.model_events import ToolSpec
 from concorde_trio.errors import UsageError
 from concorde_trio.processes.start import check_program
 from concorde_trio.records import check_time_limit
-from concorde_trio.sessions.tool import TIMEOUT, ExecKind, ToolContext, ToolResult
 from concorde_trio.sessions.kept_output import keep_output
+from concorde_trio.sessions.tool import TIMEOUT, ExecKind, ToolContext, ToolResult
 from concorde_trio.tools.mcp_masking import Mask, shown_url, url_secrets
 from concorde_trio.tools.mcp_names import ToolNames, check_server_name
 from concorde_trio.tools.mcp_notes import ConnectionLost, Notes
