@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
+import trio
+
+from concorde_trio._sansio.session_terms import Linked
 from concorde_trio.conversations.run_turns import run_turns
 from concorde_trio.conversations.session_input import SESSION_INPUT, signal_for
+from concorde_trio.errors import WrongState
 from concorde_trio.events import Event, SignalSettled, WorkerStopping
+from concorde_trio.messages import InputState
 from concorde_trio.records import RunOutcome, RunPrompt, SignalState
 from concorde_trio.sessions.harness import SessionHarness
 from concorde_trio.sessions.local_host import Surroundings
@@ -33,12 +38,16 @@ class Conversations:
     async def open(self, context: RuntimeContext, surroundings: Surroundings) -> AsyncIterator[None]:
         """Serve the sessions of this worker's store until the block is left."""
         self._stopping = False
-        async with self.harness.serve(signal_for=signal_for, surroundings=surroundings, publish=context.publish):
+        async with (
+            self.harness.serve(signal_for=signal_for, surroundings=surroundings, publish=context.publish),
+            trio.open_nursery() as nursery,
+        ):
             if context.store is not None:
                 await self._recover(context.store)
             if context.bus is not None:
-                context.bus.call(self._note)
+                context.bus.call(partial(self._note, nursery, context.store))
             yield
+            nursery.cancel_scope.cancel("the runtime is closed")
 
     async def _recover(self, store: SignalStore) -> None:
         """Every session with an unsettled input is loaded: that routes what was not; then what waits for nothing is settled."""
@@ -49,16 +58,38 @@ class Conversations:
                 if record is None or record.state in (SignalState.DONE, SignalState.FAILED):
                     await loop.ask(partial(loop.machine.signal_settled, signal_id))
 
-    def _note(self, event: Event) -> None:
+    def _note(self, nursery: trio.Nursery, store: SignalStore | None, event: Event) -> None:
         if isinstance(event, SignalSettled) and event.kind == SESSION_INPUT:
+            known = False
             for loop in self.harness.loops.values():
                 if any(each.signal_id == event.signal_id for each in loop.machine.linked.values()):
+                    known = True
                     loop.tell(partial(loop.machine.signal_settled, event.signal_id))
+            if not known and store is not None:
+                nursery.start_soon(self._settle_unheard, store, event.signal_id)
         elif isinstance(event, WorkerStopping):
             self._stopping = True
             for loop in self.harness.loops.values():
                 if loop.machine.run is not None:
                     loop.tell(loop.machine.no_more_turns)
+
+    async def _settle_unheard(self, store: SignalStore, signal_id: str) -> None:
+        """The signal is over; if its input is one that no loop here has heard of, and no run took it, it is cancelled."""
+        record = await store.signal(signal_id)
+        payload = None if record is None else record.payload
+        input_id = payload.get("input") if isinstance(payload, dict) else None
+        stored = await self.harness.store.input(input_id) if isinstance(input_id, str) else None
+        if stored is None or stored.state is not InputState.QUEUED or stored.signal_id != signal_id:
+            return
+        with suppress(WrongState):  # closed meanwhile: the next start settles it
+            loop = await self.harness.loop(stored.session)
+            machine, linked = loop.machine, Linked(stored.input, signal_id)
+
+            def settle() -> None:
+                machine.linked.setdefault(stored.input.id, linked)
+                machine.signal_settled(signal_id)
+
+            await loop.ask(settle)
 
     async def run(self, prompt: RunPrompt) -> RunOutcome:
         """Execute a run."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 
 import trio
 
@@ -83,16 +84,30 @@ async def _end(loop: SessionLoop, execution: Execution | None) -> None:
                 machine.no_more_turns()
                 machine.interrupt("the run was stopped")
 
-            await loop.ask(interrupt)
-            await loop.wait_until(lambda: machine.idle)
+            with suppress(WrongState):  # its loop is over, and with that everything it did
+                await loop.ask(interrupt)
+                await loop.wait_until(lambda: machine.idle)
+        machine.no_more_turns()  # it is idle at this instant; what comes from now on gets a run of its own
         loop.kept.stop()
         await loop.kept.gone()
     finally:
-        # Not by the loop: this must not fail, and no await of the loop's lies inside one of its machine's methods.
+        await _hand_over(loop, execution)
+
+
+async def _hand_over(loop: SessionLoop, execution: Execution | None) -> None:
+    """What is queued becomes signals (SES-21): by the loop, so that it is stored before the commit that links it."""
+    machine = loop.machine
+
+    def end() -> None:
         changes = machine.end_run()
         if execution is not None:
             execution.with_end += changes
-        loop.look()
+
+    try:
+        with suppress(WrongState):  # the loop is over; the next one routes what it had
+            await loop.ask(end)
+    finally:
+        machine.run = None  # whatever kept the loop from it: the next run of this session must be able to begin
 
 
 def _outcome(turn: TurnResult) -> RunOutcome:
