@@ -163,6 +163,14 @@ class HandleBlocked(Event):
 
 
 @attrs.frozen(kw_only=True)
+class LoopBlocked(Event):
+    """Something kept the whole event loop from running for ``seconds``; ``where``: the line it stood at when it was found."""
+
+    seconds: float
+    where: str
+
+
+@attrs.frozen(kw_only=True)
 class Pruned(Event):
     """Settled signals and their runs, and sessions that nobody used since, were removed (STP-5)."""
 

@@ -42,6 +42,7 @@ from concorde_trio.sessions.loop import SessionLoop
 from concorde_trio.sessions.model import Model
 from concorde_trio.sessions.store import SessionStore, StoredInput
 from concorde_trio.sessions.tool import Tool, ToolSource
+from concorde_trio.sessions.watchdog import LIMIT, check_watchdog, watching
 
 CLOSING = 15.0
 """Seconds in which every turn must have ended once the harness is closed; then what is left is cancelled."""
@@ -54,7 +55,8 @@ class SessionHarness:
     same unless given). ``tools``: Tools and ToolSources. ``system``: instructions, or a function of the session's name.
     ``policy(call, kind)`` gives "allow", "deny" or "ask"; ``classify(call, kind)`` a call's kind (SES-18). ``outputs``: an
     absolute folder for outputs that are cut. ``env``: variables for programs that tools start. ``publish`` gets every event.
-    ``make_host(nursery, harness)`` gives another Host than this process. Settings may be given one by one as well:
+    ``make_host(nursery, harness)`` gives another Host than this process. ``watchdog``: seconds that the event loop may be
+    blocked before its stack is logged, 0 for never. Settings may be given one by one as well:
     ``SessionHarness(..., llm_timeout=60)``.
     """
 
@@ -75,6 +77,7 @@ class SessionHarness:
         wall_clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
         make_host: Callable[[trio.Nursery, SessionHarness], Host] | None = None,
+        watchdog: float = LIMIT,
         **more: Any,
     ) -> None:
         if settings is not None and more:
@@ -115,6 +118,7 @@ class SessionHarness:
         self._wall_clock = wall_clock
         self._jitter = jitter
         self._make_host = make_host
+        self._watchdog = check_watchdog(watchdog)
         self._loops: dict[str, SessionLoop] = {}
         self._opening: dict[str, trio.Event] = {}
         self._accepting: dict[str, trio.Event] = {}  # ids from outside, until what came of them is committed
@@ -168,6 +172,7 @@ class SessionHarness:
             async with AsyncExitStack() as stack:
                 if surroundings is None:
                     surroundings = Surroundings(env=self._env, outputs=self._folder(stack), queue=_queue_of(self.store))
+                stack.enter_context(watching(self._watchdog, self._publish, self._wall_clock))
                 async with trio.open_nursery() as nursery:
                     self._nursery = nursery
                     self._host = (
