@@ -23,6 +23,8 @@ from concorde_trio.signals.runtime import Execution
 
 LEFT_RUNNING = 15.0
 """Seconds in which what a run's tools left running must have ended with it."""
+HAND_OVER = 10.0
+"""Seconds in which a loop must have handed over what is queued: one commit."""
 
 
 async def run_turns(
@@ -91,7 +93,9 @@ async def _end(loop: SessionLoop, execution: Execution | None) -> None:
         loop.kept.stop()
         await loop.kept.gone()
     finally:
-        await _hand_over(loop, execution)
+        # Also when what was left running would not end in time: no input may stay where no run comes for it.
+        with trio.move_on_after(HAND_OVER, shield=True):
+            await _hand_over(loop, execution)
 
 
 async def _hand_over(loop: SessionLoop, execution: Execution | None) -> None:

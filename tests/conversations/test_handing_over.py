@@ -202,6 +202,36 @@ def test_input_while_a_run_ends_what_its_tools_left_does_not_begin_a_turn_in_it(
     play(main)
 
 
+def test_what_waited_is_handed_over_though_what_a_tool_left_will_not_end() -> None:
+    """SES-21, SES-8: the turn failed, and its leftovers take a minute where 25 s are allowed: the run ends then, and what is
+
+    queued gets a run of its own all the same.
+    """
+
+    async def main() -> None:
+        async def leaves(arguments: Any, context: Any) -> str:
+            async def lives() -> None:
+                with trio.CancelScope(shield=True):
+                    await trio.sleep(60)
+
+            context.keep(lives)
+            return "done"
+
+        model = FieldModel(calls(("a", "work")), fails(400, after=5), then=says("so"))
+        async with talking(model, FieldTool("work", leaves)) as talk:
+            signal = await talk.chat("go")
+            await trio.sleep(1)
+            joins = await talk.say("joins")
+            await trio.sleep(1)
+            assert talk.state(joins) is InputState.QUEUED
+            await talk.settled(signal)
+            assert 29 < trio.current_time() < 31
+            await talk.quiet()
+            assert talk.state(joins) is InputState.DELIVERED and len(await talk.runs()) == 2
+
+    play(main)
+
+
 def test_input_that_is_being_handed_over_can_not_be_taken_back_halfway() -> None:
     """SES-21, SES-10a: its sender cancels it at any moment around the end of the run; the worker lives, and the ledger is even."""
 
