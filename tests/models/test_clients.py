@@ -11,6 +11,8 @@ from concorde_trio.testing import model_checks
 from concorde_trio.testing.model_checks.asking import Check, MakeModel
 from concorde_trio.testing.model_dialects import AnthropicDialect, Dialect, OpenAIDialect
 
+pytestmark = pytest.mark.slow
+
 
 def openai(base_url: str, key: str) -> Model:
     return OpenAIModel("gpt-check", base_url=base_url, api_key=key)

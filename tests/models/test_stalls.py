@@ -12,6 +12,8 @@ import trio.testing
 from concorde_trio import AnthropicModel, OpenAIModel
 from concorde_trio.testing.model_checks.asking import Heard, hear
 
+pytestmark = pytest.mark.slow
+
 KINDS = [OpenAIModel, AnthropicModel]
 
 

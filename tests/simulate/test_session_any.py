@@ -10,6 +10,8 @@ import pytest
 from concorde_trio.simulate import simulate
 from tests.simulate.session_random import in_tenths, random_session
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(40)
 
 

@@ -24,6 +24,8 @@ SCENARIOS = [*session_cases().values(), *RANDOM, *(each | {"remote": True} for e
 PROGRAM = """
 import json, sys
 from concorde_trio.simulate import simulate
+
+pytestmark = pytest.mark.slow
 json.dump([simulate(scenario) for scenario in json.load(sys.stdin)], sys.stdout)
 """
 
