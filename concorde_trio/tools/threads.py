@@ -5,6 +5,7 @@
 - Threads are bounded: at most 40 at once in a Trio run, abandoned ones included, and further calls wait. When all that
   the process may have are abandoned ones, a call is refused instead.
 - ``trio.from_thread`` works in them, ``check_cancelled`` above all.
+- An exit that is asked for in such a thread ends the call and not the program: Ctrl-C never arrives there.
 """
 
 from __future__ import annotations
@@ -101,6 +102,8 @@ class _Work(Generic[T]):
         except BaseException as error:
             if self._is_late():
                 self._end(None if isinstance(error, trio.Cancelled) else describe(error))
+            if isinstance(error, SystemExit | KeyboardInterrupt):  # as of argparse in the function
+                raise RuntimeError(f"the function asked for an exit: {describe(error)}") from error
             raise
         if self._is_late():
             self._end(self._told(value))

@@ -10,7 +10,17 @@ from collections.abc import Callable, Iterator
 import pytest
 import trio
 
-from concorde_trio import limit_tool_threads, tool
+from concorde_trio import (
+    CallStarted,
+    MemoryStore,
+    ReplyEnd,
+    ScriptedModel,
+    SessionHarness,
+    StopReason,
+    TextDelta,
+    limit_tool_threads,
+    tool,
+)
 from concorde_trio.errors import UsageError
 from concorde_trio.testing.tool_context import FakeToolContext, tool_context
 from concorde_trio.tools import threads
@@ -67,6 +77,23 @@ async def test_an_abandoned_thread_is_listed_until_it_ends_and_its_late_result_i
         held.gate.set()
         await work.over.wait()
         assert work.result == "late 7"
+
+
+@pytest.mark.parametrize("exits", [SystemExit(2), KeyboardInterrupt()])
+async def test_an_exit_in_a_thread_ends_its_call_and_not_the_worker(exits: BaseException) -> None:
+    """SES-13: ``sys.exit``, as argparse calls it, is a failure of the tool; the turn and the other sessions go on."""
+
+    def leave() -> str:
+        raise exits
+
+    replies = [
+        [(0.0, CallStarted(0, "call_1", "leave", "{}")), (0.0, ReplyEnd(StopReason.CALLS))],
+        [(0.0, TextDelta("I stay.")), (0.0, ReplyEnd())],
+    ]
+    async with SessionHarness(store=MemoryStore(), model=ScriptedModel(replies), tools=[tool(leave)]).open() as harness:
+        assert (await harness.turn("ann", "Leave.")).text == "I stay."
+        result = (await harness.store.messages("ann"))[2]
+        assert (result.outcome, type(exits).__name__ in result.text) == ("error", True)
 
 
 async def test_an_error_that_comes_too_late_is_on_the_record(held: Held) -> None:
