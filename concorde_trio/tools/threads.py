@@ -103,7 +103,7 @@ class _Work(Generic[T]):
             if self._is_late():
                 self._end(None if isinstance(error, trio.Cancelled) else describe(error))
             if isinstance(error, SystemExit | KeyboardInterrupt):  # as of argparse in the function
-                raise RuntimeError(f"the function asked for an exit: {describe(error)}") from error
+                raise RuntimeError(f"the function asked for an exit: {describe(error)}") from error  # noqa: TRY004
             raise
         if self._is_late():
             self._end(self._told(value))
