@@ -63,7 +63,7 @@ class Answer:
         self._input_id = input_id
         self._quiet = quiet
         self._delivered = False
-        self._text = ""
+        self._text: list[str] = []  # in pieces: a long reply comes in many
         self._told: str | None = None
 
     def take(self, name: str, event: Any) -> None:
@@ -74,7 +74,7 @@ class Answer:
                 if not self._delivered:
                     self.outcome, self.error = "cancelled", "the input was cancelled before a turn took it"
             case "text":
-                self._text += event["text"]
+                self._text.append(event["text"])
             case "ModelRequested" | "CallStarted" | "ApprovalAsked":
                 self._complete()
                 if name == "ApprovalAsked":
@@ -82,7 +82,7 @@ class Answer:
                 elif name == "CallStarted":
                     self._tell(f"> {event['tool']} {short(event['arguments'] or '')}")
             case "ModelFailed" | "dropped":
-                self._text = ""
+                self._text.clear()
                 if event.get("retry_in") is not None:
                     self._tell(f"{event['error']}; trying again in {lasting(event['retry_in'])}")
             case "CallEnded":
@@ -90,14 +90,15 @@ class Answer:
             case "TurnEnded":
                 if event["outcome"] in ("ok", "interrupted", "limited"):
                     self._complete()
-                self._text = ""
+                self._text.clear()
                 if self._delivered:
                     self.outcome, self.error = event["outcome"], event["error"]
             case "waiting_on" if event["waiting_on"]["on"] == "lock" and (event["waiting_on"]["since"] or 0) > PATIENCE:
                 self._tell(waits_in_words({**event["waiting_on"], "since": None}))
 
     def _complete(self) -> None:
-        text, self._text = self._text, ""
+        text = "".join(self._text)
+        self._text.clear()
         if text and self._delivered:
             self.said = text
             if not self._quiet:

@@ -39,7 +39,7 @@ class LiveView:
         self._mask_json = mask_json
         self._name = "text"
         self._stream = MaskedStream(mask)
-        self._whole = ""  # the text of this reply, for a host that is polled and tells all of it each time
+        self._whole: list[str] = []  # this reply's text, for a host that is polled and tells all of it
 
     def feed(self, seen: Seen) -> list[Named]:
         """What to show of this."""
@@ -52,7 +52,7 @@ class LiveView:
     def _model(self, seen: ModelEvent) -> list[Named]:
         match seen:
             case model_events.TextDelta(text):
-                self._whole += text
+                self._whole.append(text)
                 return self._piece("text", text)
             case model_events.TextSnapshot(text):
                 return self._snapshot(text)
@@ -62,12 +62,12 @@ class LiveView:
                 call = {"call_id": seen.id, "tool": seen.name}
                 return [*self._over(), ("calling", cut(self._mask_json(call)))]
             case model_events.ReplyEnd():
-                self._whole = ""
+                self._whole.clear()
                 return self._over()
         return []
 
     def _snapshot(self, text: str) -> list[Named]:
-        before, self._whole = self._whole, text
+        before, self._whole = "".join(self._whole), [text]
         if text.startswith(before):
             return self._piece("text", text[len(before) :])
         return [*self._over(), ("dropped", {"reason": "the text began anew"}), *self._piece("text", text)]
@@ -88,7 +88,7 @@ class LiveView:
         """A reply that ended without saying so: what was held back is shown, and what is dropped said to be."""
         if not isinstance(seen, ModelRequested | ModelFailed | TurnEnded):
             return []
-        self._whole = ""
+        self._whole.clear()
         return self._over()
 
     def _event(self, seen: Event) -> Document:
