@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from concorde_trio.errors import UsageError
 
@@ -65,7 +65,9 @@ class Secrets:
     @classmethod
     def of(cls, base_url: str, *keys: str | None, headers: Mapping[str, str] | None = None) -> Secrets:
         """The keys, what a URL hides, and the values of headers that are named like secrets."""
-        secrets: list[str | None] = [*keys, urlsplit(base_url).password]
+        parts = urlsplit(base_url)
+        hidden = [value for name, value in parse_qsl(parts.query) if _SECRET_HEADER.search(name)]
+        secrets: list[str | None] = [*keys, parts.password, *hidden]
         for name, value in (headers or {}).items():
             if _SECRET_HEADER.search(name):
                 secrets += [str(value), str(value).rpartition(" ")[2]]

@@ -17,6 +17,7 @@ import trio
 
 from concorde_trio.errors import ModelError
 from concorde_trio.models.keys import Secrets
+from concorde_trio.models.logs import scrubbed_logs
 from concorde_trio.models.sse import LIMIT, ServerSentEvent, SseDecoder, TooLong
 from concorde_trio.records import storable_text
 
@@ -61,7 +62,8 @@ class Door:
     async def play(self, opening: Any, reply: StreamReply) -> None:
         """Send the request that ``opening`` (the SDK's async context manager) stands for, and feed what comes."""
         try:
-            await self._play(opening, reply)
+            with scrubbed_logs(self.secrets):
+                await self._play(opening, reply)
             return
         except Exception as error:
             failure = self._failure(error)

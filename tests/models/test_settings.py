@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import pytest
 
 from concorde_trio import AnthropicModel, OpenAIModel
+from concorde_trio._sansio.model_events import ReplyEnd
 from concorde_trio.errors import UsageError
 from concorde_trio.models.keys import Secrets
 from concorde_trio.testing.model_checks.asking import asked, hear
-from concorde_trio.testing.model_server import ServerAnswer, open_model_server, whole
-from tests.models.talking import BASE, request_of
+from concorde_trio.testing.model_server import ServerAnswer, event_stream, open_model_server, whole
+from tests.models.talking import BASE, DIALECTS, request_of
 
 KINDS = {"OPENAI": OpenAIModel, "ANTHROPIC": AnthropicModel}
 
@@ -109,6 +111,22 @@ async def test_more_fields_headers_and_parameters_go_where_they_say(kind: Any) -
         server.answers(ServerAnswer(pieces=(whole(401, b'{"error":{"message":"bad tok-777"}}'),)))
         heard = await hear(kind("m", base_url=server.url, api_key="sk-1", options=options))
         assert str(heard.error).endswith("bad [key]")
+
+
+@pytest.mark.parametrize("kind", KINDS.values())
+async def test_what_the_http_library_logs_of_a_request_has_no_password_and_no_key_of_its_address(
+    kind: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Keys: libraries log the whole address of each request, and ``serve`` shows what they log."""
+    caplog.set_level(logging.DEBUG)
+    async with open_model_server() as server:
+        server.answers(ServerAnswer(pieces=event_stream(DIALECTS[kind].stream([ReplyEnd()]))))
+        address = server.url.replace("://", "://me:hidden-word@") + BASE[kind]
+        heard = await hear(kind("m", base_url=address, api_key="sk-1"))
+        assert heard.complete, heard.error
+    said = "\n".join(record.getMessage() for record in caplog.records if record.name.startswith("http"))
+    assert "/v1/" in said
+    assert "hidden-word" not in said
 
 
 def test_a_secret_is_found_in_every_form_in_which_it_is_echoed() -> None:
