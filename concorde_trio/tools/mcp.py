@@ -6,10 +6,12 @@ result that says so; its keys stay out of every text; no process of it outlives 
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import logging
 import os
 import random
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 INHERIT = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LC_ALL", "TZ", "TMPDIR")
 FIRST_RETRY, LAST_RETRY = 0.5, 30.0
 """Seconds until a lost server is tried again: doubled each time, from the first to the last."""
+_CONNECTION = "concorde_trio.tools.mcp_connection"
 _STEADY = 30.0  # seconds up, after which the next loss starts at FIRST_RETRY again
 
 _log = logging.getLogger("concorde_trio.tools")
@@ -250,6 +253,8 @@ class McpServer:
     async def _connect(
         self, listed: Callable[[Sequence[types.Tool]], None], queue: str, programs_lock: Path | None
     ) -> str:
+        if _CONNECTION not in sys.modules:  # in a thread: the library takes a second or more, and the loop must go on
+            await trio.to_thread.run_sync(importlib.import_module, _CONNECTION)
         from concorde_trio.tools.mcp_connection import Connection
 
         notes = Notes()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.abc
 import json
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +66,30 @@ async def test_a_turn_goes_on_whatever_its_servers_do(census: Census, tmp_path: 
     assert "out of cheese" in results[2].text
     assert "cannot be reached" in results[3].text
     assert {tool.name.split("__")[0] for tool in model.requests[0].tools} == {"un"}
+
+
+class _Watch(importlib.abc.MetaPathFinder):
+    """Finds nothing, and notes in which thread one module was looked for."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self.threads: list[threading.Thread] = []
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        """Note it."""
+        if fullname == self.module:
+            self.threads.append(threading.current_thread())
+
+
+async def test_the_mcp_library_is_loaded_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, census: Census, tmp_path: Path
+) -> None:
+    """F-28: loading it takes a second or more, in which no session would go on and no limit would be kept."""
+    watch = _Watch("concorde_trio.tools.mcp_connection")
+    monkeypatch.delitem(sys.modules, watch.module, raising=False)
+    monkeypatch.setattr(sys, "meta_path", [watch, *sys.meta_path])
+    harness = SessionHarness(store=SqliteStore(tmp_path / "s.db"), model=ScriptedModel([SAID]), tools=[unruly(census)])
+    async with harness.open():
+        assert (await harness.turn("ann", "hello")).text == "done"
+    assert watch.threads
+    assert threading.current_thread() not in watch.threads
