@@ -99,15 +99,19 @@ class _Work(Generic[T]):
             self._number = threading.get_native_id()
         try:
             value = self._function()
+        except (SystemExit, KeyboardInterrupt) as error:  # as of argparse in the function
+            self._failed(error)
+            raise RuntimeError(f"the function asked for an exit: {describe(error)}") from error
         except BaseException as error:
-            if self._is_late():
-                self._end(None if isinstance(error, trio.Cancelled) else describe(error))
-            if isinstance(error, SystemExit | KeyboardInterrupt):  # as of argparse in the function
-                raise RuntimeError(f"the function asked for an exit: {describe(error)}") from error  # noqa: TRY004
+            self._failed(error)
             raise
         if self._is_late():
             self._end(self._told(value))
         return (value,)
+
+    def _failed(self, error: BaseException) -> None:
+        if self._is_late():
+            self._end(None if isinstance(error, trio.Cancelled) else describe(error))
 
     def _is_late(self) -> bool:
         with _Process.lock:
