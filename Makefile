@@ -6,6 +6,8 @@ VENV ?= .venv
 ARGS ?=
 
 BIN := $(VENV)/bin
+# Two rounds of tests read the same files: what pytest made of them in the first is worth keeping.
+unexport PYTHONDONTWRITEBYTECODE
 PACKAGE := concorde_trio
 # flake8-async reads two files a second, so it gets those that have something asynchronous in them and have changed
 # since it last found nothing.

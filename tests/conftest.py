@@ -9,7 +9,9 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,12 +25,22 @@ TEST_SECONDS = 60
 SLOW_TEST_SECONDS = 240
 """What one coroutine test may take on the real clock; ``@pytest.mark.timeout(n)`` says otherwise."""
 
-settings.register_profile("fast", max_examples=60, deadline=None, print_blob=True)
+SLOW_FILE = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.MULTILINE)
+
+settings.register_profile("fast", max_examples=40, derandomize=True, deadline=None, print_blob=True)
+# The examples of "fast" are the same at every run: what fails, fails because of a change. `make soak` finds new ones.
 settings.register_profile("default", max_examples=200, deadline=None, print_blob=True)
 settings.register_profile(
     "soak", max_examples=5000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Of the fast tests, leave a file unread that has slow ones only: reading them all takes seconds."""
+    if config.getoption("markexpr") != "not slow" or collection_path.suffix != ".py":
+        return None
+    return True if SLOW_FILE.search(collection_path.read_text(encoding="utf-8")) else None
 
 
 def _bounded(function: Any, seconds: float) -> Any:

@@ -134,6 +134,7 @@ def _crash(number: int, *, after: bool) -> bool:
     return store.commits >= number
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_crash_at_any_commit_loses_no_input_and_repeats_none(after: bool) -> None:
     """SES-20, SES-21, REC-2, REC-3: at every commit of a run that fails while two inputs wait, and of the runs they get.
@@ -232,6 +233,7 @@ def test_what_waited_is_handed_over_though_what_a_tool_left_will_not_end() -> No
     play(main)
 
 
+@pytest.mark.slow
 def test_input_that_is_being_handed_over_can_not_be_taken_back_halfway() -> None:
     """SES-21, SES-10a: its sender cancels it at any moment around the end of the run; the worker lives, and the ledger is even."""
 

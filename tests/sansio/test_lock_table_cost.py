@@ -12,6 +12,8 @@ import pytest
 from concorde_trio._sansio import lock_table
 from concorde_trio._sansio.lock_table import LockTable
 
+pytestmark = pytest.mark.slow
+
 
 def _steps(call: Callable[[], object]) -> int:
     """How many lines and calls of the lock table ``call`` executes. Others' do not count: a collector may come by."""

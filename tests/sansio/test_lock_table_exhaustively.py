@@ -176,6 +176,7 @@ def arrangements(runs: int, signals: Iterator[tuple[int, ...]], *, symmetric: bo
                 yield Arrangement(locks, of, holds)
 
 
+@pytest.mark.slow
 def test_four_runs_over_three_locks_in_up_to_three_signals() -> None:
     """LCK-2, LCK-4: every arrangement (up to renaming the locks), every order of ends and releases."""
     played = sum(1 for arrangement in arrangements(4, signals_in_a_row(4, 3)) if drive(arrangement))

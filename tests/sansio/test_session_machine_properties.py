@@ -180,8 +180,10 @@ class Sessions(RuleBasedStateMachine):
 
     def request_over(self, epoch: int | None, purpose: Purpose, failure: RequestFailure | None) -> None:
         out = self.out()
+        # What it names may have been given up in the meantime: then another request may be out, which is not over.
+        meant = out is not None and epoch in (None, out[0]) and purpose is out[1]
         self.world.machine.request_over(epoch, purpose, failure)
-        self.world.pump(over=out[0] if out is not None else None)
+        self.world.pump(over=out[0] if out is not None and meant else None)
 
     @precondition(lambda self: len(self.world.store.messages) % 3 == 0)
     @rule(back=st.integers(1, 3), purpose=st.sampled_from(list(Purpose)), failure=FAILURES)

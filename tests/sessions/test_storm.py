@@ -31,6 +31,8 @@ from concorde_trio.messages import InputState, Message
 from concorde_trio.sessions.model import OnEvent
 from concorde_trio.sessions.tool import ToolContext, ToolResult
 
+pytestmark = pytest.mark.slow
+
 SESSIONS = [f"s{number}" for number in range(6)]
 
 

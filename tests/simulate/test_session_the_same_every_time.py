@@ -29,6 +29,8 @@ pytestmark = pytest.mark.slow
 json.dump([simulate(scenario) for scenario in json.load(sys.stdin)], sys.stdout)
 """
 
+pytestmark = pytest.mark.slow
+
 
 def traces(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """For each scenario, every event that its session published."""
@@ -59,7 +61,6 @@ def test_no_order_of_waking_changes_a_trace(scheduler_seed: int, monkeypatch: py
     assert sum(len(trace) for trace in found) > 250
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("hash_seed", ["0", "1", "2", "42", "4294967295"])
 def test_no_hash_seed_changes_a_result(hash_seed: str) -> None:
     """SES-1: nor on what a string hashes to."""
