@@ -69,6 +69,7 @@ class SessionCourse:
         self.stands_for: dict[str, tuple[str, ...]] = {}  # inputs that a run's prompt was made of, by the prompt's id
         self.closed = False
         self._turns = 0
+        self._taken: list[Expired] = []  # holds that a sweep took, not settled yet
         repaired = books.transcript.repair(CUT_OFF, books.wall())
         for message in repaired:
             books.add(message)
@@ -105,6 +106,8 @@ class SessionCourse:
         """When ``timer`` must be called at the latest; infinity for a session that waits for nothing (SES-4)."""
         if self.idle:
             return math.inf
+        if self._taken:
+            return -math.inf
         due = min(self.books.lock.next_deadline(), self.calls.next_stop())
         if self.backoff is not None:
             due = min(due, self.backoff.until)
@@ -115,7 +118,7 @@ class SessionCourse:
         """Whether nothing is held, no turn is being taken, and nothing queued could run."""
         books = self.books
         waits = len(books.queue) and not books.queue.held and self._may_begin()
-        return books.turn is None and not books.lock.is_locked() and not waits
+        return books.turn is None and not books.lock.is_locked() and not self._taken and not waits
 
     # --- inside: going on -----------------------------------------------------------------------------------
 
@@ -274,15 +277,32 @@ class SessionCourse:
 
     # --- inside: the sweep ----------------------------------------------------------------------------------
 
+    def take_expired(self, epoch: int | None = None) -> bool:
+        """Take every hold whose time is up, or the lease of this epoch, whose scope has fired; what they leave to be
+        settled is settled first by whatever the loop does next. Whether anything was taken.
+
+        The one door that is no event: it leaves nothing half done, so whoever sees that time is up may call it at once.
+        """
+        lock = self.books.lock
+        if epoch is None:
+            expired: tuple[Expired | None, ...] = lock.sweep_expired()
+        else:
+            expired = (lock.expire(epoch),)
+        self._taken += [each for each in expired if each is not None]
+        return bool(self._taken)
+
     def _sweep(self) -> bool:
         """SES-4: every hold whose time is up is taken, and settled; one settle step that raises stops no other.
 
         Whether any was: then whoever swept goes on.
         """
         lock = self.books.lock
-        if self.books.now() < lock.next_deadline():
+        if self.books.now() >= lock.next_deadline():
+            self._taken += lock.sweep_expired()
+        if not self._taken:
             return False
-        for expired in lock.sweep_expired():
+        taken, self._taken = self._taken, []
+        for expired in taken:
             self._settle(expired)
         return True
 

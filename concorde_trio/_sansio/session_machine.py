@@ -195,14 +195,6 @@ class SessionMachine(SessionCourse):
             self._replied(failure)
         self._go_on()
 
-    def fired(self, epoch: int) -> None:
-        """The scope of a request's work ended it at its deadline: the hold is over, whatever else is queued (SES-3)."""
-        self._sweep()
-        expired = self.books.lock.expire(epoch)
-        if expired is not None:
-            self._settle(expired)
-        self._go_on()
-
     def call_over(
         self, call_id: str | None, registration: int | None, report: CallReport, *, fired: bool = False
     ) -> None:

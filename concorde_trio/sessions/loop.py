@@ -1,7 +1,8 @@
 """One session's event loop: takes events one at a time, and does what its machine decides (SES-1).
 
-The law: only this task changes the session's transcript and lock. Everybody else puts an event into its inbox, which never
-waits, and is answered once what it led to is committed. A step is done in the order of its fields: what is to be stopped
+The law: only this task changes the session's transcript and lock, but that a hold whose time is up is taken by whoever
+sees it first, at once; what that leads to is the loop's. Everybody else puts an event into its inbox, which never waits,
+and is answered once what it led to is committed. A step is done in the order of its fields: what is to be stopped
 is stopped at once, then one commit, then events, then what is to start (SES-9: a reply is stored before its calls start).
 """
 
@@ -244,13 +245,14 @@ class SessionLoop:
 
     def request_fired(self, epoch: int) -> None:
         """A request's work was ended by its deadline: before anything that is queued (SES-3)."""
-        if not self.over:
-            self._inbox.appendleft(partial(self._request_fired, epoch))
-            self._wake()
-
-    def _request_fired(self, epoch: int) -> None:
         self._requests.pop(epoch, None)
-        self.machine.fired(epoch)
+        if not self.over and self.machine.take_expired(epoch):
+            self._settle_taken()
+
+    def _settle_taken(self) -> None:
+        """Have the loop settle what a sweep took. Of ten thousand that expire together, all are taken before one settles."""
+        self._due = math.inf
+        self._put(self.machine.timer)
 
     def call_over(
         self, call_id: str | None, registration: int | None, report: CallReport, *, fired: bool = False
@@ -274,7 +276,8 @@ class SessionLoop:
         due = self._due
         if due <= now:
             self._due = math.inf
-            if not self._inbox:  # else it is awake, sweeps before what it takes next, and sets the timer after it
+            self.machine.take_expired()
+            if not self._inbox:  # else it is awake, settles before what it takes next, and sets the timer after it
                 self._put(self.machine.timer)
         if due == math.inf or due <= now:
             return math.inf

@@ -203,14 +203,32 @@ class Sessions(RuleBasedStateMachine):
         assert [type(event) for event in step.events] == [events.ReplyDropped]
 
     @precondition(lambda self: self.world.requests)
-    @rule()
-    def a_request_is_ended_by_its_scope(self) -> None:
-        """SES-3."""
-        out = self.out()
+    @rule(then=st.sampled_from(["timer", "submit", "compact", "reply"]))
+    def a_request_is_ended_by_its_scope(self, then: str) -> None:
+        """SES-3: its lease is taken at once; what that leads to is decided before whatever the loop takes next."""
+        out, machine = self.out(), self.world.machine
         assert out is not None
-        self.world.machine.fired(out[0])
-        self.world.pump()
-        assert out[0] not in self.world.requests or self.out() != out
+        assert machine.take_expired(out[0])
+        assert not machine.idle and machine.next_due() <= self.world.clock.now, "SES-4: it waits to be settled"
+        if then == "submit":
+            self.submit(f"f{len(self.world.store.inputs)}", "go")
+        elif then == "compact":
+            self.somebody_wants_a_compaction()
+        elif then == "reply":
+            machine.request_over(*out, None)
+            self.world.pump()
+        else:
+            machine.timer()
+            self.world.pump()
+        assert out[0] not in self.world.requests, "SES-3"
+
+    @rule()
+    def somebody_else_sees_that_time_is_up(self) -> None:
+        """SES-4: a heartbeat takes what is expired; the loop settles it."""
+        expected = bool(self.world.machine.books.lock.next_deadline() <= self.world.clock.now)
+        assert self.world.machine.take_expired() is expected
+        if expected:
+            self.world.tick()
 
     # --- calls ----------------------------------------------------------------------------------------------
 

@@ -25,7 +25,6 @@ PROGRAM = """
 import json, sys
 from concorde_trio.simulate import simulate
 
-pytestmark = pytest.mark.slow
 json.dump([simulate(scenario) for scenario in json.load(sys.stdin)], sys.stdout)
 """
 
