@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import trio
 from quart_trio import QuartTrio
@@ -129,10 +130,10 @@ class Gateway:
 
     @property
     def link(self) -> str:
-        """The address with the operator token in its fragment, which no browser sends anywhere. WrongState before it runs."""
+        """Where a browser is logged in (SRV-6): the token is in the fragment, which none sends. WrongState before it runs."""
         if self.url is None:
             raise WrongState("the gateway does not listen yet; wait for run() to be started")
-        return f"{self.url}/#token={self.access.operator_token}"
+        return f"{self.url}/login#token={quote(self.access.operator_token, safe='')}"
 
     async def run(self, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until stopped; ``nursery.start`` gives the URL once everything is up. Can be run once.

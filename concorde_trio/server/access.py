@@ -11,7 +11,7 @@ import hmac
 import ipaddress
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,7 +20,7 @@ import attrs
 from concorde_trio.errors import UsageError
 from concorde_trio.server.problems import Problem
 
-Headers = Iterable[tuple[bytes, bytes]]
+Headers = Sequence[tuple[bytes, bytes]]
 
 _AUTHORITY = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?\Z")
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -99,7 +99,7 @@ class Access:
 
         ``changes``: whether the request can change something, by its method if None.
         """
-        host = _single(headers, b"host")
+        host = single(headers, b"host")
         if self.hosts is not None and host:
             match = _AUTHORITY.match(host.lower())
             if match is None or match["host"] not in self.hosts:
@@ -110,9 +110,9 @@ class Access:
             changes = method not in _SAFE_METHODS
         if not changes or self.hosts is None:
             return
-        origin = _single(headers, b"origin")
-        foreign = origin is not None and _authority(origin) != (host or "").lower()
-        if foreign or _single(headers, b"sec-fetch-site") in ("cross-site", "same-site"):
+        origin = single(headers, b"origin")
+        foreign = origin is not None and authority_of(origin) != (host or "").lower()
+        if foreign or single(headers, b"sec-fetch-site") in ("cross-site", "same-site"):
             raise Problem(403, "a page of another site asked for this change, which is refused; ask without a browser")
 
     def _check(self, headers: Headers, tokens: tuple[str, ...], what: str) -> None:
@@ -133,7 +133,7 @@ class Access:
             )
 
 
-def _authority(origin: str) -> str | None:
+def authority_of(origin: str) -> str | None:
     """The authority of an Origin header, lower case; None for ``null`` and for what is none."""
     try:
         parts = urlsplit(origin.lower())
@@ -142,7 +142,7 @@ def _authority(origin: str) -> str | None:
     return parts.netloc if parts.scheme in ("http", "https") and parts.netloc else None
 
 
-def _single(headers: Headers, wanted: bytes) -> str | None:
+def single(headers: Headers, wanted: bytes) -> str | None:
     """The header's value, None when it is missing; several are joined, which then equals nothing."""
     values = [value.decode("latin-1") for name, value in headers if name.lower() == wanted]
     return ", ".join(values) if values else None

@@ -25,6 +25,8 @@ from concorde_trio.server.attribution import Attribution
 from concorde_trio.server.faults import describe
 from concorde_trio.server.home import add_home
 from concorde_trio.server.lock_routes import lock_routes
+from concorde_trio.server.login_routes import login_routes
+from concorde_trio.server.logins import Logins
 from concorde_trio.server.problems import SAFE_HEADERS, Problem, ProblemDocument, problem_of
 from concorde_trio.server.run_routes import run_routes
 from concorde_trio.server.seam import Worker
@@ -85,25 +87,29 @@ def install(
     """
     _check_new(app.extensions)
     access = Access.on("127.0.0.1") if access is None else access
-    app.register_blueprint(agent_server(worker, access, closing=closing), url_prefix=url_prefix)
+    logins = Logins(access)
+    app.register_blueprint(agent_server(worker, access, closing=closing, logins=logins), url_prefix=url_prefix)
     if whole_app:
-        _guard_all(app, worker, access)
+        _guard_all(app, worker, access, logins)
 
 
-def agent_server(worker: Worker, access: Access, *, closing: trio.Event | None = None) -> Blueprint:
+def agent_server(
+    worker: Worker, access: Access, *, closing: trio.Event | None = None, logins: Logins | None = None
+) -> Blueprint:
     """The built-in routes as a blueprint; registering it makes ``current_run()`` work in all of the app."""
     ours = Blueprint(NAME, __name__)
+    logins = Logins(access) if logins is None else logins
 
     async def same_site() -> None:
         access.check_origin(request.method, _headers())
 
     async def operator() -> None:
-        access.check_operator(_headers())
+        logins.check_operator(request.method, _headers())
         if worker.status == "stopped":
             raise Problem(503, "the worker has stopped; ask again once it is back")
 
     async def agent() -> None:
-        access.check_agent(_headers())
+        logins.check_agent(request.method, _headers())
 
     ours.before_request(same_site)
     for make in (signal_routes, run_routes, lock_routes, session_routes, session_live):
@@ -113,6 +119,7 @@ def agent_server(worker: Worker, access: Access, *, closing: trio.Event | None =
     routes = agent_routes(worker)
     routes.before_request(agent)
     ours.register_blueprint(routes)
+    ours.register_blueprint(login_routes(logins, worker.mask))
     ours.register_error_handler(Exception, _refusing(worker, ours=True))
 
     def installed(state: BlueprintSetupState) -> None:
@@ -138,20 +145,21 @@ def _check_new(extensions: Container[str]) -> None:
         raise UsageError("this app has an agent server already; install it once, under one prefix")
 
 
-def _guard_all(app: QuartTrio, worker: Worker, access: Access) -> None:
+def _guard_all(app: QuartTrio, worker: Worker, access: Access, logins: Logins) -> None:
     async def guard() -> Response | None:
         try:
             access.check_origin(request.method, _headers())
             if (request.blueprint or "").partition(".")[0] != NAME:
-                access.check_agent(_headers())
+                logins.check_agent(request.method, _headers())
         except Problem as problem:
             return answer_problem(problem.document, worker.mask)
         return None
 
     async def guard_websocket() -> Response | None:
+        headers = list(websocket.scope["headers"])
         try:
-            access.check_origin("GET", websocket.scope["headers"], changes=True)
-            access.check_agent(websocket.scope["headers"])
+            access.check_origin("GET", headers, changes=True)
+            logins.check_agent("GET", headers, changes=True)
         except Problem as problem:
             return answer_problem(problem.document, worker.mask)
         return None
@@ -161,8 +169,9 @@ def _guard_all(app: QuartTrio, worker: Worker, access: Access) -> None:
 
 
 async def _say_safe(response: Response) -> Response:
-    for name, value in SAFE_HEADERS.items():
-        response.headers.setdefault(name, value)
+    # Not the policies of our own answers: the user's pages may use what they like.
+    for name in ("cache-control", "x-content-type-options"):
+        response.headers.setdefault(name, SAFE_HEADERS[name])
     return response
 
 

@@ -42,6 +42,11 @@ async def read_object(*members: str, max_bytes: int = MAX_BYTES) -> dict[str, An
     return value
 
 
+async def read_form(max_bytes: int) -> bytes:
+    """The body of a form, as it was sent. Problem 408 or 413."""
+    return await _read(max_bytes)
+
+
 async def read_nothing() -> None:
     """Problem 400 if there is more in the body than white space or an empty object."""
     if (await _read(MAX_BYTES)).strip() not in (b"", b"{}", b"null"):

@@ -24,8 +24,22 @@ from concorde_trio.errors import (
 )
 
 MEDIA_TYPE = "application/problem+json"
-SAFE_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
-"""What every answer of ours carries: it is for this client now, and is what its content type says."""
+SAFE_HEADERS = {
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+}
+"""What every answer of ours carries: it is for this client now, is what its content type says, and no other page's."""
+
+PAGE_HEADERS = {
+    **SAFE_HEADERS,
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "cross-origin-opener-policy": "same-origin",
+}
+"""The same for pages: they may use what this server has, and nothing that stands in the page itself."""
 
 
 @attrs.frozen(kw_only=True)

@@ -148,7 +148,7 @@ def test_kept_on_a_terminal_it_shows_a_table_and_serves_until_ctrl_c(tmp_path: P
             "2 queued",
         ):
             assert words in screen
-        link = re.search(r"until Ctrl-C: (http://[0-9.:]+)/#token=\S+", screen)
+        link = re.search(r"until Ctrl-C: (http://[0-9.:]+)/login#token=\S+", screen)
         assert link is not None
         with urllib.request.urlopen(f"{link[1]}/timeline.svg", timeout=10) as answer:
             assert answer.status == 200
