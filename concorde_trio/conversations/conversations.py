@@ -1,7 +1,8 @@
 """The sessions of one worker, while it works: what is routed, what was left by a crash, what a stop means for them (SES-20).
 
-The law: an input is, at every commit, in a session's queue with a run in flight, or linked to a signal that is not settled,
-or settled. What a crash left otherwise is put right before anything is claimed.
+The law: an input is, at every commit, linked to a signal that is not settled, or settled, or in a session's queue: with a
+run in flight, or with a later input that is linked, whose run takes both. What a crash left otherwise is put right before
+anything is claimed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import partial
 
 import trio
 
-from concorde_trio._sansio.session_terms import Linked
+from concorde_trio.conversations.hearing import hear
 from concorde_trio.conversations.run_turns import run_turns
 from concorde_trio.conversations.session_input import SESSION_INPUT, signal_for
 from concorde_trio.errors import WrongState
@@ -83,13 +84,8 @@ class Conversations:
             return
         with suppress(WrongState):  # closed meanwhile: the next start settles it
             loop = await self.harness.loop(stored.session)
-            machine, linked = loop.machine, Linked(stored.input, signal_id)
-
-            def settle() -> None:
-                machine.linked.setdefault(stored.input.id, linked)
-                machine.signal_settled(signal_id)
-
-            await loop.ask(settle)
+            machine = loop.machine
+            await loop.ask(partial(machine.signal_settled, signal_id), before=partial(hear, self.harness.store, loop))
 
     async def run(self, prompt: RunPrompt) -> RunOutcome:
         """Execute a run."""
