@@ -164,10 +164,14 @@ class HandleBlocked(Event):
 
 @attrs.frozen(kw_only=True)
 class LoopBlocked(Event):
-    """Something kept the whole event loop from running for ``seconds``; ``where``: the line it stood at when it was found."""
+    """Something kept the whole event loop from running for ``seconds``; ``where``: the line it stood at when it was found.
+
+    ``who``: the handler, tool, run or request whose code it was, None where that is not known.
+    """
 
     seconds: float
     where: str
+    who: str | None = None
 
 
 @attrs.frozen(kw_only=True)

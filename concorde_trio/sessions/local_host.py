@@ -24,6 +24,7 @@ from concorde_trio.sessions.kept_output import keep_whole
 from concorde_trio.sessions.model import Model
 from concorde_trio.sessions.retry_after import retry_after_seconds
 from concorde_trio.sessions.tool import Tool, ToolContext, ToolResult
+from concorde_trio.watchdog import named_work
 
 logger = logging.getLogger("concorde_trio.sessions")
 
@@ -96,6 +97,7 @@ class LocalHost:
         self._nursery.start_soon(self._execute, port, start, work, name=f"{start.call.name} of {port.name}")
         return work
 
+    @named_work(lambda here: f"the model client {here['model'].name} for session {here['port'].name!r}")
     async def _request(self, port: Port, start: StartRequest, work: LocalWork) -> None:
         epoch, purpose = start.epoch, start.request.purpose
         model = self._summary_model if purpose is Purpose.SUMMARY else self._model
@@ -148,6 +150,7 @@ class LocalHost:
         fired = work.scope.cancelled_caught and work.reason is None
         port.call_over(call.id, registration, report, fired=fired)
 
+    @named_work(lambda here: f"tool {here['call'].name!r} (call {here['call'].id}) of session {here['port'].name!r}")
     async def _call(self, port: Port, start: StartCall) -> CallReport:
         call = start.call
         tool = self._tools().get(call.name)

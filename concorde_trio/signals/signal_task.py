@@ -19,6 +19,7 @@ from concorde_trio.signals.handlers import SignalHandler
 from concorde_trio.signals.outcomes import outcome_of
 from concorde_trio.signals.runtime import Execution, Runtime, executing
 from concorde_trio.signals.stopper import Stopper
+from concorde_trio.watchdog import named_work
 
 
 class Reports(Protocol):
@@ -83,6 +84,7 @@ class SignalTask:
         if self._post is not None and self._post_stopper is not None:
             await self._run_post(*self._post, self._post_stopper)
 
+    @named_work(lambda here: f"run {here['live'].run.id}")
     async def _execute(self, live: LiveRun, stopper: Stopper) -> None:
         outcome: object = None
         raised: BaseException | None = None
@@ -98,6 +100,7 @@ class SignalTask:
             self._reports.log_failure(f"run {live.run.id}", error)
         self._reports.run_over(live.run.id, outcome_of(outcome, raised, stopper), execution.with_end)
 
+    @named_work(lambda here: f"post of signal {here['signal'].id}")
     async def _run_post(self, signal: Signal, outcome: PostOutcome, stopper: Stopper) -> None:
         error: str | None = None
         limit = self._post_time_limit
