@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Container
+from typing import cast
 
 import trio
 from quart import Blueprint, Response, current_app, request, websocket
@@ -25,6 +26,7 @@ from concorde_trio.server.attribution import Attribution
 from concorde_trio.server.closing import NAME, server_closing
 from concorde_trio.server.event_routes import event_routes
 from concorde_trio.server.faults import describe
+from concorde_trio.server.group_errors import hear_all_errors
 from concorde_trio.server.home import add_home
 from concorde_trio.server.lock_routes import lock_routes
 from concorde_trio.server.login_routes import login_routes
@@ -132,8 +134,10 @@ def agent_server(
         inner = RawSessionPaths(app.asgi_app, state.url_prefix or "")  # type: ignore[attr-defined]
         app.asgi_app = Attribution(inner, worker)  # type: ignore[attr-defined]
         app.before_request_funcs.setdefault(None, []).insert(0, _refuse_method(worker))
+        hear_all_errors(cast("QuartTrio", app), worker.mask)
 
     ours.record(installed)
+    ours.after_request(_let_events_last)
     return ours
 
 
@@ -163,6 +167,13 @@ def _guard_all(app: QuartTrio, worker: Worker, access: Access, logins: Logins) -
 
     app.before_request_funcs.setdefault(None, []).insert(0, guard)
     app.before_websocket_funcs.setdefault(None, []).insert(0, guard_websocket)
+
+
+async def _let_events_last(response: Response) -> Response:
+    # An app ends every answer after RESPONSE_TIMEOUT, a minute unless the user's says otherwise; a stream is no fault.
+    if response.mimetype == "text/event-stream":
+        response.timeout = None
+    return response
 
 
 async def _say_safe(response: Response) -> Response:
