@@ -95,7 +95,9 @@ class Calls:
                 if kind not in KINDS:
                     return tool.kind, "deny", f" (classify gave {kind!r:.80}, which is none of {', '.join(KINDS)}.)"
             decision = "allow" if terms.policy is None else terms.policy(call, kind)
-        except Exception as error:  # noqa: BLE001 - the user's code; failing open would run what nobody allowed
+        except (KeyboardInterrupt, GeneratorExit):  # these are about the program
+            raise
+        except BaseException as error:  # noqa: BLE001 - the user's code; failing open would run what nobody allowed
             return kind, "deny", f" (The policy itself failed: {type(error).__name__}: {error!s:.200})"
         if decision not in ("allow", "deny", "ask"):
             return kind, "deny", f" (The policy gave {decision!r:.80}, which is none of allow, deny, ask.)"

@@ -193,7 +193,15 @@ class SessionCourse:
             return False
         if self.compaction.due() and self.compaction.begin():
             return True
-        self.requests.open(Purpose.TURN, books.transcript.messages, turn.tries + 1)
+        try:
+            system = books.instructions()
+        except (KeyboardInterrupt, GeneratorExit):  # these are about the program
+            raise
+        except BaseException as error:  # noqa: BLE001 - the user's code; a model must not work without its instructions
+            told = f"{type(error).__name__}: {error!s:.200}"
+            turn.end("failed", f"the function that gives the model's instructions (system) failed: {told}")
+            return True
+        self.requests.open(Purpose.TURN, books.transcript.messages, turn.tries + 1, system=system)
         return True
 
     def _deliver(self, inputs: tuple[Input, ...], text: str) -> None:

@@ -6,6 +6,7 @@ the look and the note. Its failure is the harness's: a store that cannot be writ
 
 from __future__ import annotations
 
+import logging
 import random
 import tempfile
 import time
@@ -44,6 +45,8 @@ from concorde_trio.sessions.store import SessionStore, StoredInput
 from concorde_trio.sessions.submitting import Submissions
 from concorde_trio.sessions.tool import Tool, ToolSource
 from concorde_trio.watchdog import LIMIT, check_watchdog, watching
+
+logger = logging.getLogger("concorde_trio.sessions")
 
 CLOSING = 15.0
 """Seconds in which every turn must have ended once the harness is closed; then what is left is cancelled."""
@@ -135,7 +138,10 @@ class SessionHarness:
             return self._tools
         found: dict[str, Tool] = {}
         for source in self._sources:
-            found.update((each.spec.name, each) for each in source.tools())
+            try:
+                found.update((each.spec.name, each) for each in source.tools())
+            except Exception as error:
+                logger.error("a source of tools cannot say what it has, so it has none now: %r", source, exc_info=error)
         return {**found, **self._tools}
 
     # --- life -----------------------------------------------------------------------------------------------

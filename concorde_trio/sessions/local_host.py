@@ -112,7 +112,8 @@ class LocalHost:
             except trio.Cancelled:
                 raise
             except BaseException as error:  # noqa: ASYNC103 - a cancellation does travel
-                if travels(error):
+                if travels(error, exits=False):
+                    self._tell_end(f"the client of model {model.name}", port, error)
                     raise
                 failure = self._failure(error, model)
         if not work.scope.cancelled_caught:
@@ -121,6 +122,11 @@ class LocalHost:
             port.request_fired(epoch)
         else:
             port.request_stopped(epoch)
+
+    def _tell_end(self, what: str, port: Port, error: BaseException) -> None:
+        cause = not_cancelled(error)
+        if cause is not None and not isinstance(cause, GeneratorExit):
+            logger.error("%s of session %s raised %s, which stops the program", what, port.name, describe(error))
 
     def _failure(self, error: BaseException, model: Model) -> RequestFailure:
         cause = not_cancelled(error) or error
@@ -143,7 +149,8 @@ class LocalHost:
             try:
                 report = await self._call(port, start)
             except BaseException as error:  # noqa: ASYNC103 - a cancellation does travel
-                if travels(error):
+                if travels(error, exits=False):
+                    self._tell_end(f"tool {call.name}", port, error)
                     raise
                 report = CallReport(describe(error), error=True)
                 logger.info("tool %s of session %s raised", call.name, port.name, exc_info=error)
