@@ -23,7 +23,7 @@ Phase = Literal["asked", "running", "stopping", "output"]
 
 @attrs.define
 class Live:
-    """A call that has begun and has no result yet. ``because``: how it will end, while it is being stopped."""
+    """A call that has begun and has no result yet. ``because``, ``reason``: how it will end and why, while it is stopped."""
 
     place: int
     call: ToolCall
@@ -34,6 +34,7 @@ class Live:
     since: float
     asked_for: float = 0.0
     because: CallOutcome | None = None
+    reason: str = ""
     waited: float = 0.0
     stop_by: float = 0.0
     left: list[str] = attrs.field(factory=list)
@@ -240,7 +241,7 @@ class Calls:
                 self._result(place, call, outcome, _never_ran(reason))
 
     def _stop(self, live: Live, because: CallOutcome, waited: float, reason: str) -> None:
-        live.because, live.waited, live.phase = because, waited, "stopping"
+        live.because, live.waited, live.reason, live.phase = because, waited, reason, "stopping"
         self._books.step.stops.append(StopCall(live.registration, reason))
         if live.terms.stoppable and self._books.terms.stoppable:
             live.stop_by = self._books.now() + self._books.settings.stop_wait
@@ -257,7 +258,7 @@ class Calls:
         if live.because is CallOutcome.TIMEOUT:
             said = f"The session stopped waiting for {live.call.name} after {seconds(live.waited)}."
         else:
-            said = f"A person interrupted; the session stopped waiting for {live.call.name}."
+            said = f"{live.reason[:1].upper()}{live.reason[1:]}; the session stopped waiting for {live.call.name}."
         if live.left:
             became = f"{became or ''} It may go on: {', '.join(live.left)}.".strip()
         became = became or "Its work was stopped; what it had done until then stays done."

@@ -27,6 +27,10 @@ from concorde_trio.signals.runtime import RuntimeContext, executing
 from concorde_trio.signals.store import SignalStore
 
 
+CUT = "the run was stopped"
+"""Why a run is cut, as its calls' results say, unless the worker stops."""
+
+
 class Conversations:
     """Joins a harness with the worker that opened its runtime."""
 
@@ -34,11 +38,12 @@ class Conversations:
         self.harness = harness
         self._now = now
         self._stopping = False
+        self._cut_by = CUT
 
     @asynccontextmanager
     async def open(self, context: RuntimeContext, surroundings: Surroundings) -> AsyncIterator[None]:
         """Serve the sessions of this worker's store until the block is left."""
-        self._stopping = False
+        self._stopping, self._cut_by = False, CUT
         async with (
             self.harness.serve(signal_for=signal_for, surroundings=surroundings, publish=context.publish),
             trio.open_nursery() as nursery,
@@ -70,6 +75,8 @@ class Conversations:
                 nursery.start_soon(self._settle_unheard, store, event.signal_id)
         elif isinstance(event, WorkerStopping):
             self._stopping = True
+            if event.mode == "cancel":
+                self._cut_by = "the worker was stopped"
             for loop in self.harness.loops.values():
                 if loop.machine.run is not None:
                     loop.tell(loop.machine.no_more_turns)
@@ -89,4 +96,11 @@ class Conversations:
 
     async def run(self, prompt: RunPrompt) -> RunOutcome:
         """Execute a run."""
-        return await run_turns(self.harness, prompt, executing.get(), stopping=lambda: self._stopping, now=self._now)
+        return await run_turns(
+            self.harness,
+            prompt,
+            executing.get(),
+            stopping=lambda: self._stopping,
+            cut_by=lambda: self._cut_by,
+            now=self._now,
+        )

@@ -36,9 +36,10 @@ async def run_turns(
     execution: Execution | None,
     *,
     stopping: Callable[[], bool],
+    cut_by: Callable[[], str],
     now: Callable[[], float],
 ) -> RunOutcome:
-    """Execute a run. ``stopping``: whether the worker takes nothing new."""
+    """Execute a run. ``stopping``: whether the worker takes nothing new; ``cut_by``: why a run is cut now, in words."""
     loop = await harness.loop(prompt.session)
     machine = loop.machine
     given = Input(
@@ -63,13 +64,13 @@ async def run_turns(
     finally:
         if begun:
             with trio.move_on_after(harness.settings.stop_wait + LEFT_RUNNING, shield=True):
-                await _end(loop, execution, harness.store)
+                await _end(loop, execution, harness.store, cut_by())
     if waiter.result is None:
         raise WrongState(f"session {prompt.session!r} was closed before the turn of its run ended")
     return _outcome(waiter.result)
 
 
-async def _end(loop: SessionLoop, execution: Execution | None, store: SessionStore) -> None:
+async def _end(loop: SessionLoop, execution: Execution | None, store: SessionStore, reason: str) -> None:
     """End the turn if it is still being taken, and all that was left running; then hand over what is queued."""
     machine = loop.machine
     try:
@@ -77,7 +78,7 @@ async def _end(loop: SessionLoop, execution: Execution | None, store: SessionSto
 
             def interrupt() -> None:
                 machine.no_more_turns()
-                machine.interrupt("the run was stopped")
+                machine.interrupt(reason)
 
             with suppress(WrongState):  # its loop is over, and with that everything it did
                 await loop.ask(interrupt)
