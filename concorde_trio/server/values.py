@@ -105,6 +105,27 @@ class OneOf:
 
 
 @attrs.frozen
+class Words:
+    """Some of the words that ``known`` gives, with commas between them. Read as a set."""
+
+    known: Callable[[], Iterable[str]]
+
+    @property
+    def schema(self) -> Schema:
+        """A string of that pattern."""
+        word = f"(?:{'|'.join(map(re.escape, self.known()))})"
+        return {"type": "string", "pattern": f"^{word}(?:,{word})*$"}
+
+    def read(self, field: str, given: Any) -> frozenset[str]:
+        """The words."""
+        found, known = str(given).split(","), tuple(self.known())
+        for each in found:
+            if each not in known:
+                raise Unfit(f"{field}: there is no {each!r:.80}; there are: {', '.join(known)}")
+        return frozenset(found)
+
+
+@attrs.frozen
 class Whole:
     """A whole number of a query. ``words``: what its range is called."""
 
