@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Container
+from collections.abc import Set as AbstractSet
 from typing import cast
 
 import trio
@@ -16,7 +17,7 @@ from quart import Blueprint, Response, current_app, request, websocket
 from quart.blueprints import BlueprintSetupState
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
-from werkzeug.routing import RequestRedirect
+from werkzeug.routing import RequestRedirect, Rule
 
 from concorde_trio.errors import UsageError
 from concorde_trio.server.access import Access
@@ -93,7 +94,9 @@ def install(
     _check_new(app.extensions)
     access = Access.on("127.0.0.1") if access is None else access
     logins = Logins(access)
+    theirs = {pair for rule in app.url_map.iter_rules() if rule.rule != "/" for pair in _pairs(rule)}
     app.register_blueprint(agent_server(worker, access, closing=closing, logins=logins), url_prefix=url_prefix)
+    _check_paths(app, theirs)
     if whole_app:
         _guard_all(app, worker, access, logins)
 
@@ -101,7 +104,11 @@ def install(
 def agent_server(
     worker: Worker, access: Access, *, closing: trio.Event | None = None, logins: Logins | None = None
 ) -> Blueprint:
-    """The built-in routes as a blueprint; registering it makes ``current_run()`` work in all of the app."""
+    """The built-in routes as a blueprint; registering it makes ``current_run()`` work in all of the app.
+
+    ``app.register_blueprint(agent_server(worker, access), url_prefix="/agents")`` puts them below a path of their own. The app's
+    other routes stay as they are: nobody guards them but you. ``closing``: the event given to ``serve``.
+    """
     ours = Blueprint(NAME, __name__)
     logins = Logins(access) if logins is None else logins
 
@@ -144,6 +151,21 @@ def agent_server(
 def _check_new(extensions: Container[str]) -> None:
     if NAME in extensions:
         raise UsageError("this app has an agent server already; install it once, under one prefix")
+
+
+def _check_paths(app: QuartTrio, theirs: AbstractSet[tuple[str, str]]) -> None:
+    """UsageError where a route of the app's own stands at a path of ours, which then nobody could reach."""
+    ours = (rule for rule in app.url_map.iter_rules() if rule.endpoint.startswith(f"{NAME}."))
+    for method, path in sorted(theirs & {pair for rule in ours for pair in _pairs(rule)}):
+        raise UsageError(
+            f"this app has a route of its own for {method} {path}, which is one of the agent server's; put yours elsewhere, "
+            "or register agent_server(...) as a blueprint below a url_prefix"
+        )
+
+
+def _pairs(rule: Rule) -> set[tuple[str, str]]:
+    """What a rule answers: methods, each with its path."""
+    return {(method, rule.rule) for method in (rule.methods or set()) - {"OPTIONS"}}
 
 
 def _guard_all(app: QuartTrio, worker: Worker, access: Access, logins: Logins) -> None:

@@ -35,12 +35,22 @@ def add_routes(app: QuartTrio) -> None:
 
     @app.get("/answered")
     async def answered() -> str:
+        cleaning = trio.Event()
+
+        async def clean_up() -> None:
+            try:
+                cleaning.set()
+                await trio.sleep_forever()
+            finally:
+                raise ValueError("the vanished fault")
+
         async def lost() -> None:
+            await cleaning.wait()
             abort(404, "not here")
 
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(clean_up)
             nursery.start_soon(lost)
-            nursery.start_soon(fail_with, ValueError("the vanished fault"))
         return "never"
 
     @app.get("/one")
