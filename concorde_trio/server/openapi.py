@@ -7,7 +7,7 @@ another server than this one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -35,6 +35,9 @@ EVERYWHERE = {
     421: "The Host header does not name this server.",
     431: "The head of the request is too large.",
 }
+TAGS = ("Agents", "Signals", "Runs", "Sessions", "Locks", "Events", "Dashboard", "Login", "Reference")
+"""The order in which groups are shown; others come after these."""
+
 SCOPES: Mapping[Scope, Mapping[int, str]] = {
     Scope.OPERATOR: {
         401: "The request does not bear the operator token.",
@@ -86,7 +89,7 @@ def openapi_document(app: Quart) -> dict[str, Any]:
             "description": ABOUT,
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
-        "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for _, operation in found)],
+        "tags": [{"name": tag} for tag in _tags(operation for _, operation in found)],
         "paths": paths,
         "components": {
             "schemas": {name: _closed(schema) for name, schema in sorted(components.items())},
@@ -111,6 +114,11 @@ def refusals_of(operation: Operation) -> dict[int, str]:
     if operation.of("body"):
         found |= BODIES
     return dict(sorted((found | dict(operation.refusals)).items()))
+
+
+def _tags(operations: Iterable[Operation]) -> list[str]:
+    there = dict.fromkeys(operation.tag for operation in operations)
+    return [*(tag for tag in TAGS if tag in there), *(tag for tag in there if tag not in TAGS)]
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
@@ -160,7 +168,7 @@ def _schema(field: Field) -> dict[str, Any]:
         schema = {"anyOf": [schema, {"type": "null"}]}
     if field.place == "body":
         schema["description"] = field.about
-    if field.default not in (None, "", ()):
+    if isinstance(field.default, int):
         schema["default"] = field.default
     return schema
 

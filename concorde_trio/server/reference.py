@@ -135,7 +135,7 @@ def _shape(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return ", ".join(_code(str(each)) for each in schema["enum"])
     if schema.get("type") == "array":
-        return f"list of {_shape(schema['items'])}"
+        return f"list of {_shape(schema.get('items', {}))}"
     words = [str(schema.get("type", "any JSON"))]
     if "minimum" in schema:
         words.append(f"{schema['minimum']} to {schema['maximum']}")
