@@ -26,7 +26,6 @@ from concorde_trio.sessions.local_host import Surroundings
 from concorde_trio.signals.runtime import RuntimeContext, executing
 from concorde_trio.signals.store import SignalStore
 
-
 CUT = "the run was stopped"
 """Why a run is cut, as its calls' results say, unless the worker stops."""
 

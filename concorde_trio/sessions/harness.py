@@ -204,6 +204,7 @@ class SessionHarness:
                     finally:
                         with trio.move_on_after(CLOSING, shield=True):
                             await self._close()
+                        self._tell_stubborn()
                         nursery.cancel_scope.cancel("the harness is closed")
         except BaseExceptionGroup as group:
             single = alone(group)
@@ -238,6 +239,14 @@ class SessionHarness:
         async with trio.open_nursery() as nursery:
             for loop in self._loops.values():
                 nursery.start_soon(self._close_loop, loop)
+
+    def _tell_stubborn(self) -> None:
+        """Nothing can end a call that ignores its cancellation, and the nursery waits for it: name it at least."""
+        for name, loop in self._loops.items():
+            for each in loop.machine.calls.abandoned.records:
+                if each.what == "call" and each.ended is None:
+                    told = "tool %s (call %s) of session %s goes on though it was cancelled; the program waits for it"
+                    logger.warning(told, each.tool, each.call_id, name)
 
     async def _close_loop(self, loop: SessionLoop) -> None:
         try:
