@@ -394,9 +394,13 @@ class PendingSignal(TypedDict):
 
 
 class SignalInHand(PendingSignal):
-    """A signal that is being processed. ``runs``: how many it has, ``open``: how many of them have not ended."""
+    """A signal that is being processed. ``runs``: how many it has, ``open``: how many of them have not ended.
+
+    ``holds``: its ended runs keep their locks for a post phase (LCK-4).
+    """
 
     phase: Literal["handling", "running", "posting"]
+    holds: bool
     runs: int
     open: int
     post_started_at: float | None

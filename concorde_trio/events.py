@@ -76,7 +76,7 @@ class RunStopping(Event):
 
 @attrs.frozen(kw_only=True)
 class RunEnded(Event):
-    """A run has its outcome. ``started`` is False when it never ran."""
+    """A run has its outcome. ``started`` is False when it never ran; ``held``: it keeps its locks for the post phase (LCK-4)."""
 
     run_id: str
     signal_id: str
@@ -84,6 +84,7 @@ class RunEnded(Event):
     state: RunState
     error: str | None
     started: bool
+    held: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -28,7 +28,7 @@ from concorde_trio.server.closing import NAME, server_closing
 from concorde_trio.server.event_routes import event_routes
 from concorde_trio.server.faults import describe
 from concorde_trio.server.group_errors import hear_all_errors
-from concorde_trio.server.home import add_home
+from concorde_trio.server.home import add_home, dashboard_routes
 from concorde_trio.server.lock_routes import lock_routes
 from concorde_trio.server.login_routes import login_routes
 from concorde_trio.server.logins import Logins
@@ -69,7 +69,7 @@ def create_app(
     app.config["RESPONSE_TIMEOUT"] = None
     app.config["BACKGROUND_TASK_SHUTDOWN_TIMEOUT"] = 0.5
     install(app, worker, access=access, closing=closing, whole_app=True)
-    add_home(app)
+    add_home(app, NAME)
     refuse = _refusing(worker, ours=False)
     app.register_error_handler(Exception, refuse)
     app.register_error_handler(HTTPException, refuse)
@@ -133,6 +133,7 @@ def agent_server(
         routes.before_request(agent)
         ours.register_blueprint(routes)
     ours.register_blueprint(login_routes(logins, worker.mask))
+    ours.register_blueprint(dashboard_routes())
     ours.register_error_handler(Exception, _refusing(worker, ours=True))
 
     def installed(state: BlueprintSetupState) -> None:
