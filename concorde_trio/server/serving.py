@@ -118,7 +118,10 @@ async def serve(
         async with trio.open_nursery() as nursery:
             await nursery.start(lifespan.run)
             try:
-                await server.run(listener, closing, partial(task_status.started, url_of(listener)))
+                async with trio.open_nursery() as serving:
+                    serving.start_soon(hardened.watch)
+                    await server.run(listener, closing, partial(task_status.started, url_of(listener)))
+                    serving.cancel_scope.cancel()
             finally:
                 await lifespan.stop()  # noqa: ASYNC102 (shielded and bounded inside)
 
