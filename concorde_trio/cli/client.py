@@ -62,6 +62,8 @@ class Client:
         body: Any = None,
         headers: Mapping[str, str | bytes] | None = None,
     ) -> Any:
+        if "" in segments:  # it would be the address of something else
+            raise UsageError("a name or an id must have at least 1 character; this one is empty")
         path = self._prefix + "".join("/" + quote(segment, safe="") for segment in segments)
         asked = {name: value for name, value in (query or {}).items() if value is not None}
         if asked:

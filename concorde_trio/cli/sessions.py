@@ -26,6 +26,7 @@ from concorde_trio.cli.show import (
     visible_lines,
 )
 from concorde_trio.cli.sources import is_served
+from concorde_trio.records import check_name
 
 if TYPE_CHECKING:
     from concorde_trio.signals.documents import Document
@@ -53,6 +54,10 @@ def sessions(
       concorde-trio sessions ann --messages 50
       concorde-trio sessions ann --json
     """
+    if name is not None:
+        check_name(name, "session")
+        if prefix is not None:
+            raise click.UsageError("--prefix filters a list; leave it out to show one by its name.")
     path = database_path(store)
     if name is None:
         page = ask_sessions(path, lambda source: source.sessions(prefix=prefix, limit=limit), direct=direct)
@@ -61,8 +66,6 @@ def sessions(
         else:
             _list(page)
         return
-    if prefix is not None:
-        raise click.UsageError("--prefix filters a list; leave it out to show one by its name.")
 
     def ask(source: SessionSource) -> Document:
         last = source.messages(name, messages)["messages"] if messages else []

@@ -10,6 +10,7 @@ from concorde_trio.cli.session_source import serving
 from concorde_trio.cli.sessions import approval_in_words
 from concorde_trio.cli.show import document, say, visible
 from concorde_trio.errors import WrongState
+from concorde_trio.records import check_name
 
 
 @click.command()
@@ -27,6 +28,7 @@ def interrupt(name: str, store: str | None, as_json: bool) -> int:
       concorde-trio interrupt ann
       concorde-trio interrupt ann --json
     """
+    check_name(name, "session")
     found = serving(database_path(store), "to interrupt").post("sessions", name, "interrupt")
     if as_json:
         document(found)
@@ -74,12 +76,16 @@ def deny(name: str, call_id: str | None, store: str | None, as_json: bool) -> No
 
 
 def _answer(name: str, call_id: str | None, store: str | None, as_json: bool, *, allow: bool) -> None:
+    check_name(name, "session")
     client = serving(database_path(store), "who asks")
     if call_id is None:
         asked = client.get("sessions", name)["approvals"]
-        if len(asked) != 1:
-            what = "; ".join(map(approval_in_words, asked)) or "nothing"
-            raise WrongState(f"session {name} asks about {what}; name one call")
+        if not asked:
+            raise WrongState(
+                f"session {name} asks about nothing now; there is nothing to {'allow' if allow else 'deny'}"
+            )
+        if len(asked) > 1:
+            raise WrongState(f"session {name} asks about {'; '.join(map(approval_in_words, asked))}; name one call")
         call_id = asked[0]["call_id"]
     found = client.post("sessions", name, "approvals", call_id, body={"allow": allow})
     if as_json:
