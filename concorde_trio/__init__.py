@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         StartRequest,
         TurnResult,
     )
+    from concorde_trio.client.client import Client
     from concorde_trio.conversations.session_input import SessionInputHandler
     from concorde_trio.gateway import Gateway
     from concorde_trio.messages import CallOutcome, Input, Message, Role, ToolCall
@@ -78,6 +79,7 @@ _HOMES = {
     "CallOutcome": "messages",
     "CallReport": "_sansio.session_terms",
     "CallStarted": "_sansio.model_events",
+    "Client": "client.client",
     "CommandRuntime": "runtimes.command",
     "DerivedSession": "runtimes.command_session",
     "FunctionRuntime": "runtimes.function",
@@ -161,6 +163,7 @@ __all__ = [
     "CallOutcome",
     "CallReport",
     "CallStarted",
+    "Client",
     "CommandRuntime",
     "DerivedSession",
     "FunctionRuntime",
