@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from concorde_trio.client.client import Client
     from concorde_trio.conversations.session_input import SessionInputHandler
     from concorde_trio.gateway import Gateway
+    from concorde_trio.log_context import JsonLogFormatter, RunLogFilter
     from concorde_trio.messages import CallOutcome, Input, Message, Role, ToolCall
     from concorde_trio.models.anthropic import AnthropicModel
     from concorde_trio.models.openai import OpenAIModel
@@ -88,6 +89,7 @@ _HOMES = {
     "InProcessRuntime": "runtimes.in_process",
     "Input": "messages",
     "JsonLines": "runtimes.command_rules",
+    "JsonLogFormatter": "log_context",
     "Leftover": "sessions.tool",
     "LiteralArgument": "runtimes.command_template",
     "LockTable": "_sansio.lock_table",
@@ -110,6 +112,7 @@ _HOMES = {
     "Role": "messages",
     "Rule": "runtimes.command_rules",
     "RunInfo": "records",
+    "RunLogFilter": "log_context",
     "RunOutcome": "records",
     "RunPrompt": "records",
     "Runtime": "signals.runtime",
@@ -172,6 +175,7 @@ __all__ = [
     "InProcessRuntime",
     "Input",
     "JsonLines",
+    "JsonLogFormatter",
     "Leftover",
     "LiteralArgument",
     "LockTable",
@@ -194,6 +198,7 @@ __all__ = [
     "Role",
     "Rule",
     "RunInfo",
+    "RunLogFilter",
     "RunOutcome",
     "RunPrompt",
     "Runtime",

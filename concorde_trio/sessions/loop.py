@@ -31,6 +31,7 @@ from concorde_trio._sansio.session_terms import (
 )
 from concorde_trio.errors import WrongState
 from concorde_trio.events import Event, InputSettled
+from concorde_trio.log_context import note_session
 from concorde_trio.messages import InputState, ToolCall
 from concorde_trio.sessions.heartbeat import Heartbeat
 from concorde_trio.sessions.host import Host, Work
@@ -91,6 +92,7 @@ class SessionLoop:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Take events until ``close`` has been taken."""
+        note_session(self.name)
         try:
             await self._do_step()
             task_status.started()
