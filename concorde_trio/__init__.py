@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from concorde_trio.models.anthropic import AnthropicModel
     from concorde_trio.models.openai import OpenAIModel
     from concorde_trio.models.scripted import ScriptedModel
+    from concorde_trio.observability.prometheus import Metrics
     from concorde_trio.records import PostOutcome, Prompt, RunInfo, RunOutcome, RunPrompt, Signal, SignalRecord, Usage
     from concorde_trio.runtimes.command import CommandRuntime
     from concorde_trio.runtimes.command_rules import JsonLines, Rule, UsageRules
@@ -96,6 +97,7 @@ _HOMES = {
     "McpServer": "tools.mcp",
     "MemoryStore": "stores.memory",
     "Message": "messages",
+    "Metrics": "observability.prometheus",
     "Model": "sessions.model",
     "ModelRequest": "_sansio.model_events",
     "NoSession": "runtimes.command_session",
@@ -182,6 +184,7 @@ __all__ = [
     "McpServer",
     "MemoryStore",
     "Message",
+    "Metrics",
     "Model",
     "ModelRequest",
     "NoSession",
