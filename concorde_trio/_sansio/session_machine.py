@@ -18,8 +18,10 @@ from concorde_trio._sansio.session_changes import AddInput, EmitSignals, LinkInp
 from concorde_trio._sansio.session_course import SessionCourse
 from concorde_trio._sansio.session_terms import CallReport, Linked, RequestFailure, StopRequest, WaitingOn
 from concorde_trio._sansio.session_waiting import waiting_on
+from concorde_trio._sansio.transcript import Transcript
 from concorde_trio.errors import WrongState
 from concorde_trio.messages import CallOutcome, Input, InputState, ToolCall
+from concorde_trio.records import Usage
 
 
 @attrs.frozen
@@ -321,6 +323,10 @@ class SessionMachine(SessionCourse):
         """End the turn and begin none any more."""
         self.closed = True
         self.interrupt(reason)
+
+    def forget(self) -> None:
+        """What was said is not stored any more: it was pruned while the session was idle (STP-5)."""
+        self.books.transcript, self.books.usage = Transcript(), Usage()
 
     # --- looking --------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from concorde_trio.cli.options import Duration, json_option, store_option
 from concorde_trio.cli.queue import database_path
 from concorde_trio.cli.show import at, document, plural, say
 from concorde_trio.cli.stored import BUSY_TIMEOUT
+from concorde_trio.sessions.output_folders import remove_outputs
 from concorde_trio.signals.store import Pruned
 from concorde_trio.stores.sqlite import SqliteStore
 from concorde_trio.stores.sqlite_sql import statement
@@ -26,7 +27,7 @@ from concorde_trio.stores.sqlite_sql import statement
 @store_option
 @json_option
 def prune(older_than: float, dry_run: bool, yes: bool, store: str | None, as_json: bool) -> None:
-    """Remove settled signals and their runs, and sessions not used since, by age.
+    """Remove settled signals and their runs, and sessions not used since with their outputs, by age.
 
     It asks first, unless --yes is given. What is pending or processing is never removed, nor a session that waits.
 
@@ -82,4 +83,7 @@ async def _count(path: Path, before: float) -> Pruned:
 async def _prune(path: Path, before: float) -> Pruned:
     store = SqliteStore(path, busy_timeout=BUSY_TIMEOUT)
     async with store.open():
-        return await store.prune(before)
+        pruned = await store.prune(before)
+        if pruned.sessions:
+            await remove_outputs(Path(f"{path}.outputs"), store)
+        return pruned

@@ -15,7 +15,7 @@ from functools import partial
 import trio
 
 from concorde_trio._sansio.session_terms import TurnResult
-from concorde_trio.conversations.hearing import hear
+from concorde_trio.conversations.hearing import hear, hear_all
 from concorde_trio.errors import WrongState
 from concorde_trio.messages import Input
 from concorde_trio.records import RunOutcome, RunPrompt, RunState
@@ -58,7 +58,7 @@ async def run_turns(
 
     try:
         with trio.CancelScope(shield=True):  # one commit: afterwards it is known whether the run has begun
-            waiter = await loop.ask(begin, before=partial(hear, harness.store, loop))
+            waiter = await loop.ask(begin, before=partial(hear_all, harness.store, loop))
         await waiter.done.wait()
         await loop.wait_until(lambda: machine.idle)
     finally:

@@ -22,6 +22,7 @@ from concorde_trio.failures import describe, not_cancelled, travels
 from concorde_trio.sessions.host import Port, Work
 from concorde_trio.sessions.kept_output import keep_whole
 from concorde_trio.sessions.model import Model
+from concorde_trio.sessions.output_folders import output_folder
 from concorde_trio.sessions.retry_after import retry_after_seconds
 from concorde_trio.sessions.tool import Tool, ToolContext, ToolResult
 from concorde_trio.watchdog import named_work
@@ -51,7 +52,7 @@ class LocalWork:
 
 @attrs.frozen(kw_only=True)
 class Surroundings:
-    """What tools are called in: see ToolContext for the fields."""
+    """What tools are called in: see ToolContext for the fields. ``outputs`` has a folder for each session."""
 
     env: Mapping[str, str]
     outputs: Path
@@ -168,7 +169,7 @@ class LocalHost:
             session=port.name,
             call_id=call.id,
             env=around.env,
-            outputs=around.outputs,
+            outputs=output_folder(around.outputs, port.name),
             queue=around.queue,
             programs_lock=around.programs_lock,
             left=functools.partial(port.left, start.registration, call),

@@ -357,6 +357,14 @@ class SessionLoop:
             or any(each.ended is None for each in machine.calls.abandoned)
         )
 
+    async def forget_pruned(self) -> None:
+        """Where this session was pruned while it was idle, it begins anew (STP-5). For whoever is inside the loop (``ask``)."""
+        machine = self.machine
+        if machine.idle and len(machine.books.transcript):
+            record = await self._store.session(self.name)
+            if record is None or not record.messages:
+                machine.forget()
+
     def tell(self, act: Callable[[], object]) -> None:
         """Have the loop do this between two events; nobody waits for it."""
         self._put(act)
