@@ -57,7 +57,8 @@ class StoredSessions(Stored):
             _known(await store.session(name), name)
             mask: Callable[[Any], Any] = await mask_of(store)
             found = await store.latest_messages(name, limit=limit)
-            return {"messages": [message_view(each, mask) for each in found], "next": None}
+            previous = found[0].seq if len(found) == limit else None
+            return {"messages": [message_view(each, mask) for each in found], "next": None, "previous": previous}
 
         return self._ask(ask)
 

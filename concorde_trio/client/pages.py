@@ -12,7 +12,8 @@ ItemT = TypeVar("ItemT")
 class Pages(Generic[ItemT]):
     """``async for item in client.signals()``: every item, asked for page by page as they are needed.
 
-    ``await first(n)`` gives a list of at most ``n`` of those that are left.
+    ``await first(n)`` gives a list of at most ``n`` of those that are left. ``cursor``: where the page after the last one that
+    was asked for begins, None at the end.
     """
 
     def __init__(
@@ -22,7 +23,7 @@ class Pages(Generic[ItemT]):
         self._ask = ask
         self._name = name
         self._following = following
-        self._cursor = start
+        self.cursor = start
         self._size = size
         self._items: deque[ItemT] = deque()
         self._over = False
@@ -46,8 +47,8 @@ class Pages(Generic[ItemT]):
         return [self._items.popleft() for _ in range(min(count, len(self._items)))]
 
     async def _more(self, limit: int) -> None:
-        page = await self._ask(limit, self._cursor)
+        page = await self._ask(limit, self.cursor)
         items = page[self._name]
         self._items.extend(items if self._following == "next" else reversed(items))
-        self._cursor = page[self._following]
-        self._over = self._cursor is None
+        self.cursor = page[self._following]
+        self._over = self.cursor is None

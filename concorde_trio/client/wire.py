@@ -164,6 +164,8 @@ class Wire:
     ) -> AsyncIterator[httpx2.Response]:
         if self._http is None:
             raise UsageError("a Client is used inside `async with Client(url) as client:`")
+        if "" in segments:  # it would be the address of something else
+            raise UsageError("a name or an id must have at least 1 character; this one is empty")
         asked = {name: str(value) for name, value in (query or {}).items() if value is not None}
         path = "".join(f"/{_segment(each)}" for each in segments)
         sent = [(name.encode(), text if isinstance(text, bytes) else text.encode()) for name, text in headers.items()]
