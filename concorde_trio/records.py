@@ -23,7 +23,7 @@ NAME_LIMIT = 200
 TEXT_LIMIT = 20_000_000
 """Characters of a prompt's text, and of an answer that is kept: far below what any store holds in one row (REC-5)."""
 
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\ud800-\udbff][\udc00-\udfff]|[\0\ud800-\udfff]")
 
 
 class SignalState(enum.StrEnum):
@@ -84,8 +84,13 @@ def _called(what: str) -> str:
 
 
 def storable_text(text: str) -> str:
-    """``text`` with NUL and lone surrogates, which no store can hold, replaced by U+FFFD."""
-    return _UNSTORABLE.sub("\ufffd", text)
+    """``text`` with NUL and lone surrogates, which no store can hold, replaced by U+FFFD; two that are a pair are joined."""
+    return _UNSTORABLE.sub(_stored_as, text)
+
+
+def _stored_as(found: re.Match[str]) -> str:
+    pair = found[0]
+    return pair.encode("utf-16", "surrogatepass").decode("utf-16") if len(pair) == 2 else "\ufffd"
 
 
 @attrs.frozen(kw_only=True)
