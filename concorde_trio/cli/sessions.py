@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -114,6 +115,17 @@ def waits_in_words(waiting: Document) -> str:
         if waiting["then"]:
             words.append(f", then {waiting['then']}")
     return "".join(words)
+
+
+def session_waits(found: Document) -> Iterator[str]:
+    """The lines that say what a session waits for, in which run, what holds it, and what it asks."""
+    yield f'session "{found["name"]}" waits for {waits_in_words(found["waiting_on"])}'
+    if found["run"] is not None:
+        yield f"  in run {found['run']['id']} of signal {found['run']['signal_id']}"
+    for each in found["holds"]:
+        yield f"  held by {_hold(each)}"
+    for each in found["approvals"]:
+        yield f"  asks: {approval_in_words(each)}"
 
 
 def show_session(found: Document) -> None:

@@ -80,7 +80,7 @@ def test_the_version_is_one_line(command: Command) -> None:
         (("emit", "k", "--key", ""), "a key must have"),
         (("prune",), "--older-than"),
         (("prune", "--older-than", "30"), "such as 30d"),
-        (("why",), "ID"),
+        (("why",), "RUN"),
         (("cancel",), "ID"),
         (("retry",), "SIGNAL"),
         (("serve",), "MODULE:GATEWAY"),
