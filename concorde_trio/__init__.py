@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from concorde_trio.models.anthropic import AnthropicModel
     from concorde_trio.models.openai import OpenAIModel
     from concorde_trio.models.scripted import ScriptedModel
+    from concorde_trio.observability.otel import instrument
     from concorde_trio.observability.prometheus import Metrics
     from concorde_trio.records import PostOutcome, Prompt, RunInfo, RunOutcome, RunPrompt, Signal, SignalRecord, Usage
     from concorde_trio.runtimes.command import CommandRuntime
@@ -151,6 +152,7 @@ _HOMES = {
     "current_run": "server.attribution",
     "emit_sync": "signals.emit",
     "file_tools": "tools.files",
+    "instrument": "observability.otel",
     "limit_tool_threads": "tools.threads",
     "new_tag": "signals.tags",
     "open_worker": "signals.worker",
@@ -238,6 +240,7 @@ __all__ = [
     "current_run",
     "emit_sync",
     "file_tools",
+    "instrument",
     "limit_tool_threads",
     "new_tag",
     "open_worker",

@@ -19,6 +19,7 @@ import attrs
 import trio
 from outcome import Error, Outcome, capture
 
+from concorde_trio import spans
 from concorde_trio._sansio.model_events import ModelEvent, Purpose
 from concorde_trio._sansio.session_machine import SessionMachine
 from concorde_trio._sansio.session_terms import (
@@ -162,6 +163,7 @@ class SessionLoop:
             # Whatever keeps this from being written ends the loop, as a crash would have: what is stored is whole.
             await self._store.apply(step.changes)
         self._publish(step.events)
+        spans.told(step.events)
         self.watchers.events(step.events)
         for event in step.events:
             if type(event) is InputSettled and event.state is InputState.CANCELLED:

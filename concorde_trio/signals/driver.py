@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import trio
 
-from concorde_trio import events
+from concorde_trio import events, spans
 from concorde_trio._sansio.dispatch import Dispatcher
 from concorde_trio._sansio.live import LiveRun
 from concorde_trio._sansio.reports import CANCELLED_BY_OPERATOR, Cancel, Handled, Inbox, Step, StopMode
@@ -213,6 +213,7 @@ class Driver:
             if self._bus.measured is not None:
                 self._bus.measured("commit", time.perf_counter() - began)
         self.publish(step.events)
+        spans.told(step.events)
         for live in step.starts:
             self._start(live)
         posts = {signal.id: (signal, outcome) for signal, outcome in step.posts}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from uuid import uuid4
 
+from concorde_trio import spans
 from concorde_trio._sansio import json_values
 from concorde_trio.records import JSON, NewSignal, check_name
 from concorde_trio.signals.store import SignalStore
@@ -30,7 +31,9 @@ def new_signal(
     if key is not None:
         check_name(key, "key")
     text = json_values.encode(payload, max_bytes=max_payload)
-    return NewSignal(id=uuid4().hex[:20], kind=kind, payload=text, emitted_at=emitted_at, key=key, retry_of=retry_of)
+    new = NewSignal(id=uuid4().hex[:20], kind=kind, payload=text, emitted_at=emitted_at, key=key, retry_of=retry_of)
+    spans.emitted(new.id)
+    return new
 
 
 def emit_sync(

@@ -12,11 +12,12 @@ from typing import Protocol
 
 import trio
 
+from concorde_trio import spans
 from concorde_trio._sansio.live import LiveRun
 from concorde_trio._sansio.session_changes import EmitSignals, LinkInputs
 from concorde_trio.failures import describe, not_cancelled, travels
 from concorde_trio.log_context import forget_run, note_run, note_signal
-from concorde_trio.records import PostOutcome, RunOutcome, Signal
+from concorde_trio.records import PostOutcome, RunOutcome, RunState, Signal
 from concorde_trio.signals.handlers import SignalHandler
 from concorde_trio.signals.outcomes import outcome_of
 from concorde_trio.signals.runtime import Execution, Runtime, executing
@@ -94,7 +95,9 @@ class SignalTask:
         raised: BaseException | None = None
         execution = Execution(run_id=live.run.id, signal_id=live.run.signal_id)
         executing.set(execution)  # of this task alone
-        note_run(live.run.id, live.run.signal_id, live.run.session)
+        run = live.run
+        note_run(run.id, run.signal_id, run.session)
+        span = spans.opened(lambda tracer: tracer.open_run(run.id, run.signal_id, run.session, live.signal.record.kind))
         try:
             with stopper.scope:
                 outcome = await self._runtime.run(live.run.run_prompt)
@@ -104,8 +107,10 @@ class SignalTask:
                 raise
             raised = error  # It fails this run alone (RUN-3).
             self._reports.log_failure(f"run {live.run.id}", error)
-        forget_run(live.run.id, live.run.session)
-        self._reports.run_over(live.run.id, outcome_of(outcome, raised, stopper), execution.with_end)
+        forget_run(run.id, run.session)
+        ended = outcome_of(outcome, raised, stopper)
+        span.end(None if ended.state is RunState.DONE else ended.state.value)
+        self._reports.run_over(run.id, ended, execution.with_end)
 
     @named_work(lambda here: f"post of signal {here['signal'].id}")
     async def _run_post(self, signal: Signal, outcome: PostOutcome, stopper: Stopper) -> None:
