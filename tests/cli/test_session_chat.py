@@ -127,9 +127,9 @@ def test_what_is_typed_while_it_works_is_queued_and_shown_to_be(served: Path) ->
         talk.type("hello\n")
         talk.until("queued behind: llm")
         talk.type(CTRL_C)
-        talk.until("! interrupted: a person interrupted")
         # An answer and an event come by two connections.
-        talk.until_each("interrupted; Ctrl-C again leaves", "You said: hello\n")
+        said = ("! interrupted: a person interrupted", "You said: hello\n", "interrupted; Ctrl-C again leaves")
+        talk.until_each(*said)
         talk.type(CTRL_C)
         assert talk.end() == 130
 
