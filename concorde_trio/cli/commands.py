@@ -28,6 +28,7 @@ COMMANDS = {
     "cancel": "change",
     "retry": "change",
     "prune": "prune",
+    "openapi": "openapi",
     "simulate": "simulate",
     "demo": "demo",
 }
