@@ -31,7 +31,12 @@ const shown = {
   lock: (lock) => look("lock", lock.key),
   thing: (type, id) => look(type, id),
   nothing: () => look(null),
-  pointed: (run, rectangle) => lanes.light(card.show(model, run, () => wire.now(), rectangle)),
+  pointed: (run, rectangle) => {
+    // What stands in the panel need not stand beside the run as well.
+    const there = detail.on?.type === "run" && detail.on.id === run.id;
+    if (there) card.hide();
+    lanes.light(there ? model.lines.chain(run) : card.show(model, run, () => wire.now(), rectangle, part("detail").getBoundingClientRect().left + 10));
+  },
   left: () => card.hideSoon(),
 };
 const card = new Card(part("card"));
@@ -302,6 +307,10 @@ function showLogin(why) {
   wire.lastId = wire.boot = null;
   detail.close();
   card.hide();
+  fill(part("card"));
+  fill(part("said"));
+  stuck.clear();
+  for (const each of Object.values(views)) each.grid.clear();
   view = null;
   part("board").hidden = true;
   part("banner").hidden = true;

@@ -78,8 +78,13 @@ export class Lanes {
     root.addEventListener("click", (event) => {
       const run = runAt(event);
       const lane = event.target.closest("[data-lane]")?.dataset.lane;
-      if (run !== undefined) this.shown.run(run);
-      else if (lane !== undefined) this.shown.session(lane);
+      if (run !== undefined) {
+        this.grid.select(run.session, run.id, false);
+        this.shown.run(run);
+      } else if (lane !== undefined) {
+        this.grid.select(lane, null, false);
+        this.shown.session(lane);
+      }
     });
     root.addEventListener("blur", () => this.shown.left());
     root.addEventListener("scroll", () => this.shown.left(), { passive: true });
@@ -218,7 +223,7 @@ export class Lanes {
       const bar = parts.bars[used] ?? (parts.bars[used] = parts.track.appendChild(h("div", { class: "bar" })));
       used += 1;
       bar.hidden = false;
-      mark(bar, "class", `bar${kind === "" ? "" : ` ${kind}`}${long < 44 ? " slim" : ""}${this.#lit(run)}`);
+      mark(bar, "class", `bar${kind === "" ? "" : ` ${kind}`}${long < 44 ? " slim" : ""}${kind === "left" ? "" : this.#lit(run)}`);
       mark(bar, "data-phase", phase);
       mark(bar, "data-run", run.id);
       mark(bar, "data-cell", cell ? run.id : null);

@@ -55,7 +55,7 @@ export function count(number, one, many = `${one}s`) {
 /** An id, short enough to tell apart from others beside it. */
 export function brief(id) {
   const [start, ...rest] = String(id).split("-");
-  const tail = rest.length > 0 ? `-${rest.at(-1)}` : "";
+  const tail = rest.length > 0 ? `\u2011${rest.at(-1)}` : ""; // a hyphen at which no line is broken
   return line(start.length > 8 ? `${start.slice(-6)}${tail}` : id, 20);
 }
 
