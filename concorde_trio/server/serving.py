@@ -40,6 +40,9 @@ BACKLOG = 1024
 DEAD_PEER = 30.0
 """Seconds after which the system gives up a connection whose peer acknowledges nothing."""
 
+UNSENT = 64 * 1024
+"""Bytes that the system takes for a connection beyond what its client has room for."""
+
 
 @attrs.frozen(kw_only=True)
 class ServerLimits:
@@ -74,6 +77,8 @@ async def listen(host: str, port: int) -> trio.SocketListener:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, bare != "::")
         if sys.platform == "linux":
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(DEAD_PEER * 1000))
+            # Connections inherit it: else the system keeps megabytes of its own for each client that reads nothing.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT)
         await sock.bind(address)
         sock.listen(BACKLOG)
     except OSError as error:
