@@ -89,6 +89,8 @@ class Compaction:
         text = request.builder.reply().text.strip()
         if not text or request.builder.reply().calls:
             self.failed(self._requests.take(), "the model gave no summary")
+        elif request.purpose is Purpose.COMPACTION_DRAFT and (limited := self._books.over_limit(request.builder.usage)):
+            self.failed(self._requests.take(), limited)
         elif request.purpose is Purpose.COMPACTION_DRAFT:
             question = self._question(FINAL.format(draft=text) + (STAYS if work.inside else ""))
             self._requests.open(Purpose.COMPACTION_FINAL, (*work.read, question), 1)

@@ -135,13 +135,14 @@ class SessionMachine(SessionCourse):
 
     # --- the run it belongs to (SES-20, SES-21) -------------------------------------------------------------
 
-    def begin_run(self, usage_limit: int | None) -> None:
+    def begin_run(self, usage_limit: int | None) -> RunTerms:
         """Turns may begin, and belong to this run, until ``end_run``."""
         if self.run is not None:
             raise WrongState(f"session {self.name!r} has a run already; runs of one session go one after another")
-        self.run = RunTerms(usage_limit)
+        run = self.run = RunTerms(usage_limit)
         if self.books.queue.resume():
             self.books.dirty = True
+        return run
 
     def run_prompt(self, given: Input, signal_id: str | None) -> tuple[Input, ...]:
         """The run's own prompt (SES-21). Where its signal was made of inputs, it stands for them: they are delivered by it.
