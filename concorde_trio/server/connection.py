@@ -169,6 +169,11 @@ class Connection:
         finally:
             await self._close()  # noqa: ASYNC102 (shielded and bounded inside)
 
+    @property
+    def idle_until(self) -> float | None:
+        """When it is closed for saying nothing, on Trio's clock; None while a request is being answered."""
+        return self._reading.deadline if self._idle else None
+
     def stop(self) -> None:
         """No further request; what is being written has ``stop_write`` seconds."""
         self._stopping = True

@@ -12,6 +12,7 @@ import logging
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import attrs
@@ -30,6 +31,7 @@ from concorde_trio.server.faults import describe
 from concorde_trio.server.harden import Harden
 from concorde_trio.server.heads import RequestLimits
 from concorde_trio.server.lifespan import Lifespan
+from concorde_trio.server.problems import ProblemDocument
 from concorde_trio.watchdog import named_work
 
 logger = logging.getLogger("concorde_trio.server")
@@ -46,10 +48,15 @@ UNSENT = 64 * 1024
 
 @attrs.frozen(kw_only=True)
 class ServerLimits:
-    """Every bound of a server. ``stop``: seconds from its stop's begin until what is left is aborted."""
+    """Every bound of a server. ``stop``: seconds from its stop's begin until what is left is aborted.
+
+    ``connections``: how many there may be. For one more the one that has been idle for longest is closed; where every one has a
+    request that is being answered, the new one gets a 503.
+    """
 
     request: RequestLimits = attrs.field(factory=RequestLimits)
     connection: ConnectionLimits = attrs.field(factory=ConnectionLimits)
+    connections: int = 5_000
     stop: float = 1.0
 
 
@@ -165,6 +172,9 @@ class _Server:
 
     async def _handle(self, stream: trio.SocketStream) -> None:
         connection = Connection(self._app, self._config, self._context, self._limits.connection, stream)
+        if len(self._connections) >= self._limits.connections and not self._make_room():
+            await _refuse(stream)
+            return
         self._connections.add(connection)
         if self._stopping:
             connection.stop()
@@ -177,6 +187,29 @@ class _Server:
             self._connections.discard(connection)
             if self._stopping and not self._connections:
                 self._quiet.set()
+
+    def _make_room(self) -> bool:
+        """Close the connection that has said nothing for longest; False if there is none that is idle."""
+        idle = [(until, id(one), one) for one in self._connections if (until := one.idle_until) is not None]
+        if not idle:
+            return False
+        oldest = min(idle)[2]
+        self._connections.discard(oldest)
+        oldest.stop()
+        return True
+
+
+async def _refuse(stream: trio.SocketStream) -> None:
+    """Say that there are too many, in one write into an empty buffer, and close."""
+    body, headers = ProblemDocument(
+        status=503,
+        detail="the server has as many connections as it can have; close some, or try again",
+        headers={"connection": "close", "retry-after": "5"},
+    ).encode(str)
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    with trio.move_on_after(1), suppress(trio.BrokenResourceError):
+        await stream.send_all(f"HTTP/1.1 503 Service Unavailable\r\n{head}\r\n".encode() + body)
+    await trio.aclose_forcefully(stream)
 
 
 class _QuietLogger(Logger):
