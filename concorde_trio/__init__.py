@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from concorde_trio.runtimes.in_process import InProcessRuntime
     from concorde_trio.server.app import server_closing
     from concorde_trio.server.attribution import current_run
+    from concorde_trio.server.require_run import require_run
     from concorde_trio.sessions.harness import SessionHarness
     from concorde_trio.sessions.host import Host, Port, Work
     from concorde_trio.sessions.model import Model
@@ -142,6 +143,7 @@ _HOMES = {
     "limit_tool_threads": "tools.threads",
     "new_tag": "signals.tags",
     "open_worker": "signals.worker",
+    "require_run": "server.require_run",
     "server_closing": "server.app",
     "template_handler": "signals.template",
     "tool": "tools.function",
@@ -221,6 +223,7 @@ __all__ = [
     "limit_tool_threads",
     "new_tag",
     "open_worker",
+    "require_run",
     "server_closing",
     "template_handler",
     "tool",

@@ -89,6 +89,11 @@ class Dispatcher:
         return len(self._pending) + len(self._handling)
 
     @property
+    def handling(self) -> Mapping[str, SignalRecord]:
+        """The signals whose handle is being called, or is next, by id; one that was handled may still be among them."""
+        return self._handling
+
+    @property
     def handle_budget(self) -> int | None:
         """How many runs the signals being handled may make before the claim of the next must be decided anew."""
         return None if self.claim_ahead is None else self.claim_ahead - self.waiting

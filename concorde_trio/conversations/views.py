@@ -71,6 +71,23 @@ def session_row(record: SessionRecord, loops: Mapping[str, SessionLoop], mask: M
     return shown
 
 
+def live_session(loop: SessionLoop) -> Document:
+    """A session that is in memory, as it is at this instant: what it waits for, what holds it, what it asks. Not masked."""
+    machine = loop.machine
+    return {
+        "name": loop.name,
+        "status": machine.status,
+        "held": machine.books.queue.held,
+        "queued": len(machine.books.queue) + len(machine.linked),
+        "in_run": machine.run is not None,
+        "waiting_on": machine.waiting_on().as_json(),
+        "holds": _holds(loop),
+        "approvals": approvals(loop),
+        "abandoned": [_abandoned(each) for each in machine.calls.abandoned.records],
+        "usage": attrs.asdict(machine.books.usage),
+    }
+
+
 def message_view(message: Message, mask: Mask) -> Document:
     """A message, whole."""
     shown: Document = mask(message.as_json())

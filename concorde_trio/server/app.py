@@ -22,6 +22,8 @@ from concorde_trio.server.access import Access
 from concorde_trio.server.agent_routes import agent_routes
 from concorde_trio.server.answers import answer_problem
 from concorde_trio.server.attribution import Attribution
+from concorde_trio.server.closing import NAME, server_closing
+from concorde_trio.server.event_routes import event_routes
 from concorde_trio.server.faults import describe
 from concorde_trio.server.home import add_home
 from concorde_trio.server.lock_routes import lock_routes
@@ -37,7 +39,8 @@ from concorde_trio.server.signal_routes import signal_routes
 
 logger = logging.getLogger("concorde_trio.server")
 
-NAME = "concorde_trio"
+__all__ = ["agent_server", "create_app", "install", "server_closing"]
+
 MAX_BODY = 2_000_000
 BODY_TIME = 20.0
 """Seconds in which the body of a request to our own app must have come."""
@@ -112,7 +115,7 @@ def agent_server(
         logins.check_agent(request.method, _headers())
 
     ours.before_request(same_site)
-    for make in (signal_routes, run_routes, lock_routes, session_routes, session_live):
+    for make in (signal_routes, run_routes, lock_routes, session_routes, session_live, event_routes):
         routes = make(worker)
         routes.before_request(operator)
         ours.register_blueprint(routes)
@@ -132,12 +135,6 @@ def agent_server(
 
     ours.record(installed)
     return ours
-
-
-def server_closing() -> trio.Event:
-    """Set when the server begins to stop. A long answer watches it and ends; call this in a handler."""
-    closing: trio.Event = current_app.extensions[NAME]
-    return closing
 
 
 def _check_new(extensions: Container[str]) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from concorde_trio.records import JSON, NewSignal, RunInfo
+from concorde_trio.signals.event_bus import EventBus
+from concorde_trio.signals.in_hand import InHand
 from concorde_trio.signals.store import SignalStore
 from concorde_trio.signals.views import LockView, WaitView
 
@@ -76,6 +78,20 @@ class Worker(Protocol):
 
     def locks(self, shown: int | None = None) -> list[LockView]:
         """What is held and who waits."""
+        ...
+
+    @property
+    def stop_mode(self) -> str | None:
+        """drain, park or cancel, once a stop was asked for."""
+        ...
+
+    @property
+    def bus(self) -> EventBus:
+        """Every event, from now on."""
+        ...
+
+    def in_hand(self) -> InHand | None:
+        """The signals, runs and locks that it has in hand, None before it has any."""
         ...
 
     def stopping(self, run_id: str) -> float | None:

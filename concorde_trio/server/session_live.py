@@ -1,25 +1,23 @@
 """``/sessions/{id}/live``: server-sent events of what one session does, for who talks to it (SES-12a, SRV-4).
 
-The law: who does not keep up is cut off, never waited for; what is masked is masked over the borders of pieces; and the
-stream ends as a whole when the server closes. It begins with the session as it is, so nothing is missed between a look and
-the stream.
+The law: who does not keep up is cut off, never waited for; and what is masked is masked over the borders of pieces. It
+begins with the session as it is, so nothing is missed between a look and the stream.
 """
 
 from __future__ import annotations
 
-import json
 import time
-from contextlib import ExitStack
-from typing import Any, Self
+from contextlib import AsyncExitStack
+from typing import Any
 
 import trio
 from quart import Blueprint, Response, request
-from quart.wrappers.response import ResponseBody
 
 from concorde_trio.conversations.live_view import LiveView
 from concorde_trio.conversations.views import cut, session_view, waiting_view
+from concorde_trio.server.closing import server_closing
+from concorde_trio.server.event_stream import TOO_SLOW, EventStream, answer_events, write_event
 from concorde_trio.server.parameters import Parameters
-from concorde_trio.server.problems import SAFE_HEADERS
 from concorde_trio.server.seam import Worker
 from concorde_trio.server.session_doors import harness_of
 from concorde_trio.server.session_paths import session_name
@@ -28,8 +26,6 @@ from concorde_trio.sessions.loop import SessionLoop
 
 BUFFER = 2_000
 """Things that may wait for one reader before it is cut off."""
-ALIVE = 5.0
-"""Seconds after which something is said in any case: what it waits for, with the time that is left."""
 GATHER = 200
 """Things that are told in one write at most."""
 
@@ -44,67 +40,75 @@ def session_live(worker: Worker) -> Blueprint:
         Parameters(request.args)
         session = session_name(name)
         loop = await harness_of(worker).loop(session)
-        headers = {**SAFE_HEADERS, "content-type": "text/event-stream", "x-accel-buffering": "no"}
-        if request.method == "HEAD":
-            return Response(b"", headers=headers)
-        return Response(_Stream(worker, loop), headers=headers)
+        return answer_events(_Stream(worker, loop, server_closing()))
 
     return routes
 
 
-class _Stream(ResponseBody):
-    """The body of the answer. Quart enters it, iterates it, and leaves it however that ends."""
+class _Stream(EventStream):
+    """One reader."""
 
-    def __init__(self, worker: Worker, loop: SessionLoop) -> None:
+    quiet = 5.0
+    """What it waits for is told after so many seconds in any case, with the time that is left."""
+
+    def __init__(self, worker: Worker, loop: SessionLoop, closing: trio.Event) -> None:
+        super().__init__(closing)
         self._worker = worker
         self._loop = loop
         self._view = LiveView(loop, worker.mask, worker.mask_json)
-        self._watching = ExitStack()
         self._seen: trio.MemoryReceiveChannel[Seen]
+        self._next: list[Seen] = []
         self._last: Any = None
-        self._begun = self._ended = False
+        self._cut_off = False
 
-    async def __aenter__(self) -> Self:
-        self._seen = self._watching.enter_context(self._loop.watchers.watch(BUFFER))
-        return self
+    def enter(self, stack: AsyncExitStack) -> None:
+        """Watch the loop."""
+        self._seen = stack.enter_context(self._loop.watchers.watch(BUFFER))
 
-    async def __aexit__(self, *error: object) -> None:
-        self._watching.close()
+    async def begin(self) -> str:
+        """The session as it is."""
+        return write_event("session", await _session(self._worker, self._loop))
 
-    def __aiter__(self) -> Self:
-        return self
+    async def wait(self) -> None:
+        """Until something happens, or the loop ends."""
+        if not self._next:
+            try:
+                self._next.append(await self._seen.receive())
+            except trio.EndOfChannel:
+                self._cut_off = True
 
-    async def __anext__(self) -> bytes:
-        """What is told in one write."""
-        if self._ended:
-            raise StopAsyncIteration
-        if not self._begun:
-            self._begun = True
-            return _event("session", await _session(self._worker, self._loop))
-        pieces = await self._gather()
-        if self._ended:
-            reason = "the session was closed" if self._loop.over else "this reader was too slow and was cut off"
-            return b"".join([*pieces, _event("end", {"reason": reason})])
+    async def tell(self) -> str:
+        """What has happened, and what is waited for if that has changed or nothing has happened for a while."""
+        pieces = self._gather()
+        if self._cut_off:
+            return "".join(pieces)
         waiting = await _waiting(self._worker, self._loop)
         now = {name: waiting["waiting_on"][name] for name in ("on", "about", "then")}
         if now != self._last or not pieces:
             self._last = now
-            pieces.append(_event("waiting_on", waiting))
-        return b"".join(pieces)
+            pieces.append(write_event("waiting_on", waiting))
+        return "".join(pieces)
 
-    async def _gather(self) -> list[bytes]:
-        """What has happened, nothing if it is quiet for a while."""
-        pieces: list[bytes] = []
-        with trio.move_on_after(ALIVE):
-            try:
-                pieces += [_event(*named) for named in self._view.feed(await self._seen.receive())]
-                while len(pieces) < GATHER:
-                    pieces += [_event(*named) for named in self._view.feed(self._seen.receive_nowait())]
-            except trio.WouldBlock:
-                pass
-            except trio.EndOfChannel:
-                self._ended = True
+    def over(self) -> str | None:
+        """Whether the loop ended, or this reader fell behind."""
+        if not self._cut_off:
+            return None
+        return "the session was closed" if self._loop.over else TOO_SLOW
+
+    def _gather(self) -> list[str]:
+        pieces: list[str] = []
+        taken, self._next = self._next, []
+        try:
+            while taken or len(pieces) < GATHER:
+                pieces += [write_event(*named) for named in self._view.feed(taken.pop() if taken else self._news())]
+        except trio.WouldBlock:
+            pass
+        except trio.EndOfChannel:
+            self._cut_off = True
         return pieces
+
+    def _news(self) -> Seen:
+        return self._seen.receive_nowait()
 
 
 async def _session(worker: Worker, loop: SessionLoop) -> Any:
@@ -130,7 +134,3 @@ async def _waiting(worker: Worker, loop: SessionLoop) -> dict[str, Any]:
         )
     shown: dict[str, Any] = cut(worker.mask_json({"waiting_on": waiting, "lock": lock, "status": loop.machine.status}))
     return shown
-
-
-def _event(name: str, document: Any) -> bytes:
-    return f"event: {name}\ndata: {json.dumps(document, ensure_ascii=True, allow_nan=False)}\n\n".encode()

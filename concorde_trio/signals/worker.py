@@ -32,6 +32,7 @@ from concorde_trio.signals.driver import Driver
 from concorde_trio.signals.emit import new_signal
 from concorde_trio.signals.event_bus import EventBus
 from concorde_trio.signals.handlers import Handlers, as_handlers
+from concorde_trio.signals.in_hand import InHand
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeContext
 from concorde_trio.signals.store import Pruned, SignalStore, Transaction
@@ -241,6 +242,10 @@ class SignalWorker:
     def locks(self, shown: int | None = None) -> list[LockView]:
         """Every lock that is held or waited for; of those who wait for one, the first ``shown`` are listed (None: all)."""
         return [] if self._core is None else LockViews(self._core).locks(shown)
+
+    def in_hand(self) -> InHand | None:
+        """The signals, runs and locks that it has in hand, None before it has any."""
+        return None if self._core is None else InHand(self._core, self.stopping)
 
     def stopping(self, run_id: str) -> float | None:
         """Since when (wall-clock seconds) a running run is being stopped; None when it is not (RUN-6)."""
