@@ -48,9 +48,11 @@ if TYPE_CHECKING:
     from concorde_trio.runtimes.command_template import LiteralArgument
     from concorde_trio.runtimes.function import FunctionRuntime
     from concorde_trio.runtimes.in_process import InProcessRuntime
-    from concorde_trio.server.app import server_closing
+    from concorde_trio.server.access import Access
+    from concorde_trio.server.app import agent_server, server_closing
     from concorde_trio.server.attribution import current_run
     from concorde_trio.server.require_run import require_run
+    from concorde_trio.server.serving import serve
     from concorde_trio.sessions.harness import SessionHarness
     from concorde_trio.sessions.host import Host, Port, Work
     from concorde_trio.sessions.model import Model
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from concorde_trio.tools.threads import limit_tool_threads
 
 _HOMES = {
+    "Access": "server.access",
     "AnthropicModel": "models.anthropic",
     "CallDelta": "_sansio.model_events",
     "CallOutcome": "messages",
@@ -137,6 +140,7 @@ _HOMES = {
     "UsageReport": "_sansio.model_events",
     "UsageRules": "runtimes.command_rules",
     "Work": "sessions.host",
+    "agent_server": "server.app",
     "current_run": "server.attribution",
     "emit_sync": "signals.emit",
     "file_tools": "tools.files",
@@ -144,12 +148,14 @@ _HOMES = {
     "new_tag": "signals.tags",
     "open_worker": "signals.worker",
     "require_run": "server.require_run",
+    "serve": "server.serving",
     "server_closing": "server.app",
     "template_handler": "signals.template",
     "tool": "tools.function",
 }
 
 __all__ = [
+    "Access",
     "AnthropicModel",
     "CallDelta",
     "CallOutcome",
@@ -217,6 +223,7 @@ __all__ = [
     "UsageReport",
     "UsageRules",
     "Work",
+    "agent_server",
     "current_run",
     "emit_sync",
     "file_tools",
@@ -224,6 +231,7 @@ __all__ = [
     "new_tag",
     "open_worker",
     "require_run",
+    "serve",
     "server_closing",
     "template_handler",
     "tool",

@@ -76,7 +76,7 @@ class RunStopping(Event):
 
 @attrs.frozen(kw_only=True)
 class RunEnded(Event):
-    """A run has its outcome. ``started`` is False when it never ran."""
+    """A run has its outcome. ``started`` is False when it never ran; ``held``: it keeps its locks for the post phase (LCK-4)."""
 
     run_id: str
     signal_id: str
@@ -84,6 +84,7 @@ class RunEnded(Event):
     state: RunState
     error: str | None
     started: bool
+    held: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -164,10 +165,14 @@ class HandleBlocked(Event):
 
 @attrs.frozen(kw_only=True)
 class LoopBlocked(Event):
-    """Something kept the whole event loop from running for ``seconds``; ``where``: the line it stood at when it was found."""
+    """Something kept the whole event loop from running for ``seconds``; ``where``: the line it stood at when it was found.
+
+    ``who``: the handler, tool, run or request whose code it was, None where that is not known.
+    """
 
     seconds: float
     where: str
+    who: str | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -59,15 +59,19 @@ def not_cancelled(error: BaseException) -> BaseException | None:
     return error if cancelled is None else rest
 
 
-def travels(error: BaseException) -> bool:
+def travels(error: BaseException, *, exits: bool = True) -> bool:
     """Whether ``error`` is about more than the call it came from: Ctrl-C, an exit, a cancellation, anywhere in it (RUN-3).
+
+    ``exits`` False: an exit is about the call alone, as in what a model may call (SES-7): argparse asks for one.
 
     Everything else fails that call alone, also what is no ``Exception``: the cancellation of another library, or one of
     Trio's that somebody kept and raised again where nothing is cancelled, which nobody above would take for its own.
     """
     leaves = _leaves(error)
     # GeneratorExit closes a coroutine of ours that the interpreter is done with; it must not be answered.
-    if any(isinstance(leaf, KeyboardInterrupt | SystemExit | GeneratorExit) for leaf in leaves):
+    if any(isinstance(leaf, KeyboardInterrupt | GeneratorExit) for leaf in leaves):
+        return True
+    if exits and any(isinstance(leaf, SystemExit) for leaf in leaves):
         return True
     cancelled = trio.current_effective_deadline() == -math.inf
     return cancelled and any(isinstance(leaf, trio.Cancelled) for leaf in leaves)

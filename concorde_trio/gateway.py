@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, TypeVar
-from urllib.parse import quote
 
 import trio
 from quart_trio import QuartTrio
@@ -133,7 +132,7 @@ class Gateway:
         """Where a browser is logged in (SRV-6): the token is in the fragment, which none sends. WrongState before it runs."""
         if self.url is None:
             raise WrongState("the gateway does not listen yet; wait for run() to be started")
-        return f"{self.url}/login#token={quote(self.access.operator_token, safe='')}"
+        return self.access.link(self.url)
 
     async def run(self, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until stopped; ``nursery.start`` gives the URL once everything is up. Can be run once.

@@ -202,6 +202,7 @@ class Dispatcher:
                 state=outcome.state,
                 error=outcome.error,
                 started=started,
+                held=started and signal.holds,
             )
         )
         if not signal.open:

@@ -123,15 +123,20 @@ class InputQueue:
         self._held = False
         return receipt
 
-    def restore(self, given: Input, state: InputState = InputState.QUEUED) -> None:
+    def restore(self, given: Input, state: InputState = InputState.QUEUED, *, before: str | None = None) -> None:
         """An input that was accepted before, as it is stored: queued ones in their order, before anything is submitted.
 
-        The bound refuses none of them. WrongState if the id is known.
+        ``before``: the queued input that came after it, if it is not to be the last. The bound refuses none of them.
+        WrongState if the id is known.
         """
         state = InputState(state)
         if given.id in self._known:
             raise WrongState(f"input {given.id!r:.80} is known already, as {self.state(given.id)}; restore it once")
         self._known[given.id] = self._queued[given.id] = given
+        if before is not None and before in self._queued:
+            ids = list(self._queued)
+            for later in ids[ids.index(before) : -1]:
+                self._queued[later] = self._queued.pop(later)
         if state is not InputState.QUEUED:
             self._settle([given], state)
 
@@ -241,9 +246,9 @@ class InputQueue:
             self._held = False
 
 
-def conflict(input_id: str) -> InputConflict:
-    """What is raised for an id that comes again with something else."""
+def conflict(input_id: str, how: str = "with other text or attachments") -> InputConflict:
+    """What is raised for an id that comes again with something else; ``how`` it was the first time."""
     return InputConflict(
-        f"input {input_id!r:.80} was submitted before, with other text or attachments; an id names one input for ever: repeat "
-        f"it as it was, or submit the new one under an id of its own"
+        f"input {input_id!r:.80} was submitted before, {how}; an id names one input for ever: repeat it as it was, or submit "
+        f"the new one under an id of its own"
     )

@@ -100,7 +100,20 @@ class Books:
         """Store a message that the transcript has."""
         self.step.changes.append(AddMessage(self.name, message))
 
-    def send(self, epoch: int, purpose: Purpose, messages: Iterable[Message], deadline: float) -> None:
+    def instructions(self) -> str | None:
+        """What the user's function says that the model is told. It may raise."""
+        system = self.terms.system
+        return None if system is None else system(self.name)
+
+    def send(
+        self,
+        epoch: int,
+        purpose: Purpose,
+        messages: Iterable[Message],
+        deadline: float,
+        *,
+        system: str | None = None,
+    ) -> None:
         """Send a request once the changes are committed."""
         terms = self.terms
         for_turn = purpose is Purpose.TURN
@@ -109,7 +122,7 @@ class Books:
             purpose=purpose,
             messages=tuple(messages),
             tools=tuple(tool.spec for tool in terms.tools().values()) if for_turn else (),
-            system=terms.system(self.name) if for_turn and terms.system is not None else None,
+            system=system,
             context={EPOCH_KEY: epoch, PURPOSE_KEY: purpose, "session": self.name},
         )
         self.dirty = True

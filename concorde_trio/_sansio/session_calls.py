@@ -23,7 +23,7 @@ Phase = Literal["asked", "running", "stopping", "output"]
 
 @attrs.define
 class Live:
-    """A call that has begun and has no result yet. ``because``: how it will end, while it is being stopped."""
+    """A call that has begun and has no result yet. ``because``, ``reason``: how it will end and why, while it is stopped."""
 
     place: int
     call: ToolCall
@@ -34,6 +34,7 @@ class Live:
     since: float
     asked_for: float = 0.0
     because: CallOutcome | None = None
+    reason: str = ""
     waited: float = 0.0
     stop_by: float = 0.0
     left: list[str] = attrs.field(factory=list)
@@ -95,7 +96,9 @@ class Calls:
                 if kind not in KINDS:
                     return tool.kind, "deny", f" (classify gave {kind!r:.80}, which is none of {', '.join(KINDS)}.)"
             decision = "allow" if terms.policy is None else terms.policy(call, kind)
-        except Exception as error:  # noqa: BLE001 - the user's code; failing open would run what nobody allowed
+        except (KeyboardInterrupt, GeneratorExit):  # these are about the program
+            raise
+        except BaseException as error:  # noqa: BLE001 - the user's code; failing open would run what nobody allowed
             return kind, "deny", f" (The policy itself failed: {type(error).__name__}: {error!s:.200})"
         if decision not in ("allow", "deny", "ask"):
             return kind, "deny", f" (The policy gave {decision!r:.80}, which is none of allow, deny, ask.)"
@@ -238,7 +241,7 @@ class Calls:
                 self._result(place, call, outcome, _never_ran(reason))
 
     def _stop(self, live: Live, because: CallOutcome, waited: float, reason: str) -> None:
-        live.because, live.waited, live.phase = because, waited, "stopping"
+        live.because, live.waited, live.reason, live.phase = because, waited, reason, "stopping"
         self._books.step.stops.append(StopCall(live.registration, reason))
         if live.terms.stoppable and self._books.terms.stoppable:
             live.stop_by = self._books.now() + self._books.settings.stop_wait
@@ -255,7 +258,7 @@ class Calls:
         if live.because is CallOutcome.TIMEOUT:
             said = f"The session stopped waiting for {live.call.name} after {seconds(live.waited)}."
         else:
-            said = f"A person interrupted; the session stopped waiting for {live.call.name}."
+            said = f"{live.reason[:1].upper()}{live.reason[1:]}; the session stopped waiting for {live.call.name}."
         if live.left:
             became = f"{became or ''} It may go on: {', '.join(live.left)}.".strip()
         became = became or "Its work was stopped; what it had done until then stays done."

@@ -19,6 +19,7 @@ from concorde_trio._sansio.session_calls import Calls
 from concorde_trio._sansio.session_changes import SaveSession, SettleInputs
 from concorde_trio._sansio.session_compaction import Compaction
 from concorde_trio._sansio.session_lock import SessionLock
+from concorde_trio._sansio.session_places import Places
 from concorde_trio._sansio.session_requests import Request, Requests
 from concorde_trio._sansio.session_terms import Linked, RequestFailure, SessionTerms, Step, StopRequest, TurnResult
 from concorde_trio._sansio.transcript import Transcript
@@ -35,7 +36,8 @@ class SessionCourse:
     """The state of one session, and how it goes on. ``take_step`` gives what is to be done now.
 
     ``messages``, ``last_seq``, ``last_epoch``, ``last_registration``, ``usage``, ``queued``, ``linked`` (inputs that became
-    signals, by id) and ``held`` are what the store has of it (a StoredSession).
+    signals, by id) and ``held`` are what the store has of it (a StoredSession); ``order``: the ids of all inputs that wait,
+    as they were accepted (unless given, linked ones first).
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class SessionCourse:
         queued: Iterable[Input] = (),
         linked: Mapping[str, Linked] | None = None,
         held: bool = False,
+        order: Iterable[str] = (),
     ) -> None:
         self.name = name
         self.terms = terms
@@ -66,6 +69,7 @@ class SessionCourse:
         self.not_before_reason = ""
         self.run: RunTerms | None = None
         self.linked: dict[str, Linked] = dict(linked or {})
+        self.places = Places((*order, *self.linked))
         self.stands_for: dict[str, tuple[str, ...]] = {}  # inputs that a run's prompt was made of, by the prompt's id
         self.closed = False
         self._turns = 0
@@ -75,6 +79,7 @@ class SessionCourse:
             books.add(message)
         for each in queued:
             queue.restore(each)
+            self.places.take(each.id)
         if held:
             queue.hold()
         books.say(events.SessionLoaded, messages=len(books.transcript), queued=len(queue), repaired=len(repaired))
@@ -188,7 +193,15 @@ class SessionCourse:
             return False
         if self.compaction.due() and self.compaction.begin():
             return True
-        self.requests.open(Purpose.TURN, books.transcript.messages, turn.tries + 1)
+        try:
+            system = books.instructions()
+        except (KeyboardInterrupt, GeneratorExit):  # these are about the program
+            raise
+        except BaseException as error:  # noqa: BLE001 - the user's code; a model must not work without its instructions
+            told = f"{type(error).__name__}: {error!s:.200}"
+            turn.end("failed", f"the function that gives the model's instructions (system) failed: {told}")
+            return True
+        self.requests.open(Purpose.TURN, books.transcript.messages, turn.tries + 1, system=system)
         return True
 
     def _deliver(self, inputs: tuple[Input, ...], text: str) -> None:
@@ -206,6 +219,7 @@ class SessionCourse:
             self.books.say(events.InputSettled, input_id=input_id, state=state)
         if queued:
             self.books.queue.forget(ids)
+        self.places.forget(ids)
 
     def _end_turn(self, turn: Turn) -> None:
         assert turn.ending is not None

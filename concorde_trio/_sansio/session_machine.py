@@ -6,7 +6,7 @@ about; then goes on as far as it can (``SessionCourse``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -22,31 +22,42 @@ from concorde_trio.errors import WrongState
 from concorde_trio.messages import CallOutcome, Input, InputState, ToolCall
 
 
+@attrs.frozen
+class Entry:
+    """What puts an input into the ledger, and the signal that it becomes by that."""
+
+    changes: tuple[EmitSignals | AddInput, ...]
+    signal_id: str | None
+
+
 class SessionMachine(SessionCourse):
     """Decides for one session: what its driver calls. ``take_step`` gives what the calls since the last time ask for."""
 
     # --- input ----------------------------------------------------------------------------------------------
 
-    def submit(self, given: Input, *, prompt: bool = False) -> Receipt:
-        """A person's, or a run's, input (SES-10). With a worker and no run in flight it becomes a signal (SES-20)."""
+    def submit(self, given: Input, *, written: Entry | None = None) -> Receipt:
+        """A person's, or a run's, input (SES-10). With a worker and no run in flight it becomes a signal (SES-20).
+
+        ``written``: what ``entry`` gave, which is stored already.
+        """
         self._sweep()
         books = self.books
         receipt = self._answer(given)
         if receipt is None:
             runs_now = self.idle and not len(books.queue) and self._may_begin()
-            # Made in any case: what can't become a signal later is refused now (SIG-5).
-            new = None if self.terms.signal_for is None else self.terms.signal_for(self.name, given)
-            books.dirty = True
-            if new is not None and (self.run is None or self.run.over):
-                self.linked[given.id] = Linked(given, new.id)
-                books.step.changes += [
-                    EmitSignals((new,)),
-                    AddInput(session=self.name, input=given, signal_id=new.id),
-                ]
+            entry = written or self.entry(given)
+            if written is None:
+                books.step.changes += entry.changes
+            if entry.signal_id is not None:
+                self.linked[given.id] = Linked(given, entry.signal_id)
                 receipt = Receipt(given.id, "accepted")
+                books.dirty |= written is None
             else:
                 receipt = books.queue.submit(given)
-                books.step.changes.append(AddInput(session=self.name, input=given, prompt=prompt))
+                books.dirty = True
+            self.places.take(given.id)
+            if entry.signal_id is None and self.run is None:
+                self.route()  # the run ended since it was written
             books.say(
                 events.InputAccepted,
                 input_id=given.id,
@@ -59,6 +70,26 @@ class SessionMachine(SessionCourse):
                 books.dirty = True
         self._go_on()
         return receipt
+
+    def entry(self, given: Input) -> Entry:
+        """How a new input gets into the ledger: in the queue, or with no run to take it as a signal (SES-20)."""
+        # Made in any case: what can't become a signal later is refused now (SIG-5).
+        new = None if self.terms.signal_for is None else self.terms.signal_for(self.name, given)
+        if new is None or (self.run is not None and not self.run.over):
+            return Entry((AddInput(session=self.name, input=given),), None)
+        return Entry((EmitSignals((new,)), AddInput(session=self.name, input=given, signal_id=new.id)), new.id)
+
+    def knows(self, given: Input) -> bool:
+        """Whether ``submit`` would accept nothing: it is known here, or rejected. InputConflict: as ``submit``."""
+        return self._answer(given) is not None
+
+    def heard(self, waiting: Iterable[tuple[Input, str | None]]) -> None:
+        """All inputs that wait, with their signals, as they are stored: what other processes wrote is among them (SES-20)."""
+        waiting = tuple(waiting)
+        for given, signal_id in waiting:
+            if signal_id is not None:
+                self.linked.setdefault(given.id, Linked(given, signal_id))
+        self.places.learn(given.id for given, _ in waiting)
 
     def _answer(self, given: Input) -> Receipt | None:
         """The first receipt of an input that is known, a rejection, or None for one that is to be accepted."""
@@ -113,7 +144,7 @@ class SessionMachine(SessionCourse):
     def run_prompt(self, given: Input, signal_id: str | None) -> tuple[Input, ...]:
         """The run's own prompt (SES-21). Where its signal was made of inputs, it stands for them: they are delivered by it.
 
-        Gives the inputs whose delivery starts the run's turn.
+        Gives the inputs whose delivery starts the run's turn. What came before them, and waited for this run, joins it.
         """
         self._sweep()
         books = self.books
@@ -122,18 +153,24 @@ class SessionMachine(SessionCourse):
             del self.linked[each.input.id]
         if len(mine) == 1 and mine[0].input.text == given.text:
             given = mine[0].input
-            books.queue.restore(given)
+            self._restore(given)
         else:
+            self.places.take(given.id, of=mine[0].input.id if mine else None)
             if mine:
                 given = attrs.evolve(given, attachments=tuple(each for one in mine for each in one.input.attachments))
                 self._settled(tuple(each.input for each in mine), InputState.DELIVERED, queued=False)
                 self.stands_for[given.id] = tuple(each.input.id for each in mine)
             books.dirty = True
-            books.queue.restore(given)
+            self._restore(given)
             books.step.changes.append(AddInput(session=self.name, input=given, prompt=True))
             books.say(events.InputAccepted, input_id=given.id, queued=len(books.queue), waits_for=None)
         self._go_on()
         return (given,)
+
+    def _restore(self, given: Input) -> None:
+        """Into the queue, before what was accepted later."""
+        place, queue = self.places.of(given.id), self.books.queue
+        queue.restore(given, before=next((each.id for each in queue if self.places.of(each.id) > place), None))
 
     def close_prompts(self, prompts: Sequence[Input]) -> None:
         """Prompts of runs that a crash cut before they were delivered: closed, and never run again (SES-21)."""
@@ -150,18 +187,24 @@ class SessionMachine(SessionCourse):
         self.books.step.changes += self.end_run()
 
     def end_run(self) -> tuple[EmitSignals | LinkInputs, ...]:
-        """The run is over: no turn begins any more. What is still queued becomes signals, in the commit that ends it."""
+        """The run is over: no turn begins any more. What is still queued becomes signals, in the commit that ends it.
+
+        But for what came before an input that is a signal already: its own would come after that one's, so it waits for
+        that one's run, and joins it (SES-10).
+        """
         self.run = None
         signal = self.terms.signal_for
         if signal is None:
             return ()
-        waiting = tuple(self.books.queue)
+        last = self.places.last_of(self.linked)
+        waiting = tuple(each for each in self.books.queue if self.places.of(each.id) > last)
         changes: list[EmitSignals | LinkInputs] = []
         for each in waiting:
             new = signal(self.name, each)
             changes += [EmitSignals((new,)), LinkInputs((each.id,), new.id)]
             self.linked[each.id] = Linked(each, new.id)
-        self.books.queue.cancel_all()
+        for each in waiting:
+            self.books.queue.cancel(each.id)
         self.books.queue.forget(each.id for each in waiting)
         self.books.dirty |= bool(waiting)
         return tuple(changes)
@@ -174,6 +217,8 @@ class SessionMachine(SessionCourse):
             del self.linked[each.id]
         if mine:
             self._settled(mine, InputState.CANCELLED, queued=False)
+        if self.run is None:
+            self.route()  # what waited for its run
         self._go_on()
 
     # --- what comes back ------------------------------------------------------------------------------------

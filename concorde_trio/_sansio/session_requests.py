@@ -38,7 +38,7 @@ class Requests:
         self._books = books
         self.current: Request | None = None
 
-    def open(self, purpose: Purpose, messages: tuple[Message, ...], attempt: int) -> None:
+    def open(self, purpose: Purpose, messages: tuple[Message, ...], attempt: int, *, system: str | None = None) -> None:
         """Take the lease and send; a compaction's second trip goes under the lease of its first (SES-15)."""
         books = self._books
         settings = books.settings
@@ -51,7 +51,7 @@ class Requests:
         self.current = Request(epoch, purpose, books.now())
         lease = books.lock.llm
         assert lease is not None
-        books.send(epoch, purpose, messages, lease.deadline)
+        books.send(epoch, purpose, messages, lease.deadline, system=system)
         books.say(events.ModelRequested, epoch=epoch, purpose=purpose, attempt=attempt)
 
     def progress(self, epoch: int | None, purpose: Any, event: ModelEvent) -> bool:

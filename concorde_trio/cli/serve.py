@@ -14,6 +14,7 @@ import click
 import trio
 
 from concorde_trio.cli.entry import leaves
+from concorde_trio.cli.hard_stop import HardStop
 from concorde_trio.cli.loading import load_object, wrong_target
 from concorde_trio.cli.options import Duration, json_option
 from concorde_trio.cli.serve_log import Told
@@ -60,6 +61,7 @@ def serve(
 
     The first Ctrl-C or SIGTERM drains (claimed runs end, nothing new is
     claimed), a second parks (waiting runs stay stored), a third cancels.
+    What ignores even that is cut off after a while, with status 1.
 
     \b
     Examples:
@@ -72,6 +74,8 @@ def serve(
     logging.basicConfig(
         level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    hard_stop = HardStop(gateway, logger)
+    hard_stop.start()
     try:
         trio.run(_run, gateway, target, as_json)
     except Exception as error:
@@ -81,6 +85,8 @@ def serve(
         traceback.print_exception(error)
         cause = next(leaves(error))
         raise click.ClickException(f"{target} stopped: {type(cause).__name__}: {cause}") from None
+    finally:
+        hard_stop.over()
 
 
 async def _run(gateway: Gateway, target: str, as_json: bool) -> None:

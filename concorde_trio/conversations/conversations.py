@@ -1,7 +1,8 @@
 """The sessions of one worker, while it works: what is routed, what was left by a crash, what a stop means for them (SES-20).
 
-The law: an input is, at every commit, in a session's queue with a run in flight, or linked to a signal that is not settled,
-or settled. What a crash left otherwise is put right before anything is claimed.
+The law: an input is, at every commit, linked to a signal that is not settled, or settled, or in a session's queue: with a
+run in flight, or with a later input that is linked, whose run takes both. What a crash left otherwise is put right before
+anything is claimed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import partial
 
 import trio
 
-from concorde_trio._sansio.session_terms import Linked
+from concorde_trio.conversations.hearing import hear
 from concorde_trio.conversations.run_turns import run_turns
 from concorde_trio.conversations.session_input import SESSION_INPUT, signal_for
 from concorde_trio.errors import WrongState
@@ -25,6 +26,9 @@ from concorde_trio.sessions.local_host import Surroundings
 from concorde_trio.signals.runtime import RuntimeContext, executing
 from concorde_trio.signals.store import SignalStore
 
+CUT = "the run was stopped"
+"""Why a run is cut, as its calls' results say, unless the worker stops."""
+
 
 class Conversations:
     """Joins a harness with the worker that opened its runtime."""
@@ -33,11 +37,12 @@ class Conversations:
         self.harness = harness
         self._now = now
         self._stopping = False
+        self._cut_by = CUT
 
     @asynccontextmanager
     async def open(self, context: RuntimeContext, surroundings: Surroundings) -> AsyncIterator[None]:
         """Serve the sessions of this worker's store until the block is left."""
-        self._stopping = False
+        self._stopping, self._cut_by = False, CUT
         async with (
             self.harness.serve(signal_for=signal_for, surroundings=surroundings, publish=context.publish),
             trio.open_nursery() as nursery,
@@ -69,6 +74,8 @@ class Conversations:
                 nursery.start_soon(self._settle_unheard, store, event.signal_id)
         elif isinstance(event, WorkerStopping):
             self._stopping = True
+            if event.mode == "cancel":
+                self._cut_by = "the worker was stopped"
             for loop in self.harness.loops.values():
                 if loop.machine.run is not None:
                     loop.tell(loop.machine.no_more_turns)
@@ -83,14 +90,16 @@ class Conversations:
             return
         with suppress(WrongState):  # closed meanwhile: the next start settles it
             loop = await self.harness.loop(stored.session)
-            machine, linked = loop.machine, Linked(stored.input, signal_id)
-
-            def settle() -> None:
-                machine.linked.setdefault(stored.input.id, linked)
-                machine.signal_settled(signal_id)
-
-            await loop.ask(settle)
+            machine = loop.machine
+            await loop.ask(partial(machine.signal_settled, signal_id), before=partial(hear, self.harness.store, loop))
 
     async def run(self, prompt: RunPrompt) -> RunOutcome:
         """Execute a run."""
-        return await run_turns(self.harness, prompt, executing.get(), stopping=lambda: self._stopping, now=self._now)
+        return await run_turns(
+            self.harness,
+            prompt,
+            executing.get(),
+            stopping=lambda: self._stopping,
+            cut_by=lambda: self._cut_by,
+            now=self._now,
+        )

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import attrs
 
-from concorde_trio._sansio.input_queue import BOUND, Receipt, conflict
+from concorde_trio._sansio.input_queue import BOUND, Receipt
 from concorde_trio._sansio.session_changes import AddInput, EmitSignals
 from concorde_trio.conversations.session_input import signal_for
 from concorde_trio.errors import StoreError
 from concorde_trio.messages import Input, InputState
 from concorde_trio.records import check_name
+from concorde_trio.sessions.inputs import first_receipt
 from concorde_trio.sessions.store import SessionStore, StoredInput
 
 
@@ -72,7 +73,5 @@ async def submit_from_outside(store: SessionStore, session: str, given: Input, *
 
 def known_input(known: StoredInput, session: str, given: Input) -> Sent:
     """The first receipt again (SES-10a); InputConflict if it was another input."""
-    first = known.input
-    if known.session != session or (first.text, first.attachments) != (given.text, given.attachments):
-        raise conflict(given.id)
-    return Sent(receipt=Receipt(given.id, "accepted"), signal_id=known.signal_id, again=True, state=known.state)
+    receipt = first_receipt(known, session, given)
+    return Sent(receipt=receipt, signal_id=known.signal_id, again=True, state=known.state)

@@ -10,15 +10,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import trio
 
-from concorde_trio._sansio.session_terms import Linked, TurnResult
+from concorde_trio._sansio.session_terms import TurnResult
+from concorde_trio.conversations.hearing import hear
 from concorde_trio.errors import WrongState
 from concorde_trio.messages import Input
 from concorde_trio.records import RunOutcome, RunPrompt, RunState
 from concorde_trio.sessions.harness import SessionHarness
 from concorde_trio.sessions.loop import SessionLoop, TurnWaiter
+from concorde_trio.sessions.store import SessionStore
 from concorde_trio.signals.runtime import Execution
 
 LEFT_RUNNING = 15.0
@@ -33,30 +36,21 @@ async def run_turns(
     execution: Execution | None,
     *,
     stopping: Callable[[], bool],
+    cut_by: Callable[[], str],
     now: Callable[[], float],
 ) -> RunOutcome:
-    """Execute a run. ``stopping``: whether the worker takes nothing new."""
+    """Execute a run. ``stopping``: whether the worker takes nothing new; ``cut_by``: why a run is cut now, in words."""
     loop = await harness.loop(prompt.session)
     machine = loop.machine
     given = Input(
         id=f"prompt_{uuid.uuid4().hex if execution is None else execution.run_id}", text=prompt.text, at=now()
     )
     begun = False
-    written: list[Linked] = []
-
-    async def look() -> None:
-        """Inputs of this run's signal that another process wrote (SES-20); the loop has not seen them."""
-        if execution is not None:
-            unsettled = await harness.store.unsettled_inputs(prompt.session)
-            signal_id = execution.signal_id
-            written.extend(Linked(each.input, signal_id) for each in unsettled if each.signal_id == signal_id)
 
     def begin() -> TurnWaiter:
         nonlocal begun
         machine.begin_run(prompt.usage_limit)
         begun = True
-        for each in written:
-            machine.linked.setdefault(each.input.id, each)
         taken = machine.run_prompt(given, None if execution is None else execution.signal_id)
         if stopping():
             machine.no_more_turns()
@@ -64,19 +58,19 @@ async def run_turns(
 
     try:
         with trio.CancelScope(shield=True):  # one commit: afterwards it is known whether the run has begun
-            waiter = await loop.ask(begin, before=look)
+            waiter = await loop.ask(begin, before=partial(hear, harness.store, loop))
         await waiter.done.wait()
         await loop.wait_until(lambda: machine.idle)
     finally:
         if begun:
             with trio.move_on_after(harness.settings.stop_wait + LEFT_RUNNING, shield=True):
-                await _end(loop, execution)
+                await _end(loop, execution, harness.store, cut_by())
     if waiter.result is None:
         raise WrongState(f"session {prompt.session!r} was closed before the turn of its run ended")
     return _outcome(waiter.result)
 
 
-async def _end(loop: SessionLoop, execution: Execution | None) -> None:
+async def _end(loop: SessionLoop, execution: Execution | None, store: SessionStore, reason: str) -> None:
     """End the turn if it is still being taken, and all that was left running; then hand over what is queued."""
     machine = loop.machine
     try:
@@ -84,7 +78,7 @@ async def _end(loop: SessionLoop, execution: Execution | None) -> None:
 
             def interrupt() -> None:
                 machine.no_more_turns()
-                machine.interrupt("the run was stopped")
+                machine.interrupt(reason)
 
             with suppress(WrongState):  # its loop is over, and with that everything it did
                 await loop.ask(interrupt)
@@ -95,12 +89,16 @@ async def _end(loop: SessionLoop, execution: Execution | None) -> None:
     finally:
         # Also when what was left running would not end in time: no input may stay where no run comes for it.
         with trio.move_on_after(HAND_OVER, shield=True):
-            await _hand_over(loop, execution)
+            await _hand_over(loop, execution, store)
 
 
-async def _hand_over(loop: SessionLoop, execution: Execution | None) -> None:
+async def _hand_over(loop: SessionLoop, execution: Execution | None, store: SessionStore) -> None:
     """What is queued becomes signals (SES-21): by the loop, so that it is stored before the commit that links it."""
     machine = loop.machine
+
+    async def look() -> None:
+        if len(machine.books.queue):
+            await hear(store, loop)
 
     def end() -> None:
         changes = machine.end_run()
@@ -109,7 +107,7 @@ async def _hand_over(loop: SessionLoop, execution: Execution | None) -> None:
 
     try:
         with suppress(WrongState):  # the loop is over; the next one routes what it had
-            await loop.ask(end)
+            await loop.ask(end, before=look)
     finally:
         machine.run = None  # whatever kept the loop from it: the next run of this session must be able to begin
 

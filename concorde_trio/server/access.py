@@ -13,7 +13,7 @@ import re
 import secrets
 from collections.abc import Iterable, Sequence
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import attrs
 
@@ -84,6 +84,10 @@ class Access:
             named = None if hosts is None else frozenset(map(_bracketed, hosts))
         token = secrets.token_urlsafe(32) if operator_token is None else operator_token
         return cls(operator_token=token, agent_token=agent_token, hosts=named)
+
+    def link(self, url: str) -> str:
+        """Where a browser logs in to the server at ``url``: the token stands behind a #, so that it is sent nowhere."""
+        return f"{url.rstrip('/')}/login#token={quote(self.operator_token, safe='')}"
 
     def check_operator(self, headers: Headers) -> None:
         """Problem 401 unless exactly one Authorization header bears the operator token."""

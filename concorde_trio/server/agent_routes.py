@@ -3,27 +3,60 @@
 from __future__ import annotations
 
 import trio
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response
 
+from concorde_trio.documents import CurrentRun, Health, Readiness
 from concorde_trio.errors import ConcordeError
 from concorde_trio.server.answers import answer
+from concorde_trio.server.asked import Asked, serve
 from concorde_trio.server.attribution import TAG_HEADER, current_run
-from concorde_trio.server.parameters import Parameters
+from concorde_trio.server.declarations import Answer, Operation, Scope, header
 from concorde_trio.server.problems import Problem
 from concorde_trio.server.seam import Worker
+from concorde_trio.server.values import Text
 
 PATIENCE = 2.0
 """Seconds in which the store must answer a readiness probe."""
+
+CURRENT = Operation(
+    "GET",
+    "/runs/current",
+    "get_current_run",
+    "The run that this request comes from (TAG-3).",
+    tag="Agents",
+    scope=Scope.AGENT,
+    fields=(header(TAG_HEADER, Text(), "The tag from the run's prompt: exactly one.", read=False),),
+    answers=(Answer(200, "The run.", CurrentRun),),
+    refusals={404: "The request comes from no run."},
+)
+HEALTH = Operation(
+    "GET",
+    "/healthz",
+    "get_health",
+    "Whether the server answers at all.",
+    tag="Agents",
+    scope=Scope.AGENT,
+    answers=(Answer(200, "It does.", Health),),
+)
+READY = Operation(
+    "GET",
+    "/readyz",
+    "get_readiness",
+    "Whether the worker takes signals and the store answers; it says which does not.",
+    tag="Agents",
+    scope=Scope.AGENT,
+    answers=(Answer(200, "Both do.", Readiness),),
+    refusals={503: "One does not."},
+)
 
 
 def agent_routes(worker: Worker) -> Blueprint:
     """``/runs/current``, ``/healthz`` and ``/readyz``."""
     routes = Blueprint("agent", __name__)
 
-    @routes.get("/runs/current")
-    async def current() -> Response:
-        """The run that this request came from; 404 when it came from none (TAG-3)."""
-        Parameters(request.args)
+    @serve(routes, CURRENT)
+    async def current(asked: Asked) -> Response:
+        """The run that this request came from."""
         run = current_run()
         if run is None:
             raise Problem(
@@ -34,14 +67,14 @@ def agent_routes(worker: Worker) -> Blueprint:
         found = {"id": run.id, "signal_id": run.signal_id, "session": run.session, "context": run.context}
         return answer(worker.mask_json(found))
 
-    @routes.get("/healthz")
-    async def healthz() -> Response:
+    @serve(routes, HEALTH)
+    async def healthz(asked: Asked) -> Response:
         """200 while the server answers at all."""
         return answer({"status": "ok"})
 
-    @routes.get("/readyz")
-    async def readyz() -> Response:
-        """200 while the worker takes signals and the store answers, else 503; it says which."""
+    @serve(routes, READY)
+    async def readyz(asked: Asked) -> Response:
+        """200, else 503; it says which."""
         store = await _store_state(worker)
         last_error = None if worker.last_error is None else worker.mask(worker.last_error)
         state = {"worker": worker.status, "store": worker.mask(store), "last_error": last_error}

@@ -9,13 +9,15 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Container
+from collections.abc import Set as AbstractSet
+from typing import cast
 
 import trio
 from quart import Blueprint, Response, current_app, request, websocket
 from quart.blueprints import BlueprintSetupState
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
-from werkzeug.routing import RequestRedirect
+from werkzeug.routing import RequestRedirect, Rule
 
 from concorde_trio.errors import UsageError
 from concorde_trio.server.access import Access
@@ -25,11 +27,13 @@ from concorde_trio.server.attribution import Attribution
 from concorde_trio.server.closing import NAME, server_closing
 from concorde_trio.server.event_routes import event_routes
 from concorde_trio.server.faults import describe
-from concorde_trio.server.home import add_home
+from concorde_trio.server.group_errors import hear_all_errors
+from concorde_trio.server.home import add_home, dashboard_routes
 from concorde_trio.server.lock_routes import lock_routes
 from concorde_trio.server.login_routes import login_routes
 from concorde_trio.server.logins import Logins
 from concorde_trio.server.problems import SAFE_HEADERS, Problem, ProblemDocument, problem_of
+from concorde_trio.server.reference_routes import reference_routes
 from concorde_trio.server.run_routes import run_routes
 from concorde_trio.server.seam import Worker
 from concorde_trio.server.session_live import session_live
@@ -65,7 +69,7 @@ def create_app(
     app.config["RESPONSE_TIMEOUT"] = None
     app.config["BACKGROUND_TASK_SHUTDOWN_TIMEOUT"] = 0.5
     install(app, worker, access=access, closing=closing, whole_app=True)
-    add_home(app)
+    add_home(app, NAME)
     refuse = _refusing(worker, ours=False)
     app.register_error_handler(Exception, refuse)
     app.register_error_handler(HTTPException, refuse)
@@ -91,7 +95,9 @@ def install(
     _check_new(app.extensions)
     access = Access.on("127.0.0.1") if access is None else access
     logins = Logins(access)
+    theirs = {pair for rule in app.url_map.iter_rules() if rule.rule != "/" for pair in _pairs(rule)}
     app.register_blueprint(agent_server(worker, access, closing=closing, logins=logins), url_prefix=url_prefix)
+    _check_paths(app, theirs)
     if whole_app:
         _guard_all(app, worker, access, logins)
 
@@ -99,7 +105,11 @@ def install(
 def agent_server(
     worker: Worker, access: Access, *, closing: trio.Event | None = None, logins: Logins | None = None
 ) -> Blueprint:
-    """The built-in routes as a blueprint; registering it makes ``current_run()`` work in all of the app."""
+    """The built-in routes as a blueprint; registering it makes ``current_run()`` work in all of the app.
+
+    ``app.register_blueprint(agent_server(worker, access), url_prefix="/agents")`` puts them below a path of their own. The app's
+    other routes stay as they are: nobody guards them but you. ``closing``: the event given to ``serve``.
+    """
     ours = Blueprint(NAME, __name__)
     logins = Logins(access) if logins is None else logins
 
@@ -119,10 +129,11 @@ def agent_server(
         routes = make(worker)
         routes.before_request(operator)
         ours.register_blueprint(routes)
-    routes = agent_routes(worker)
-    routes.before_request(agent)
-    ours.register_blueprint(routes)
+    for routes in (agent_routes(worker), reference_routes()):
+        routes.before_request(agent)
+        ours.register_blueprint(routes)
     ours.register_blueprint(login_routes(logins, worker.mask))
+    ours.register_blueprint(dashboard_routes())
     ours.register_error_handler(Exception, _refusing(worker, ours=True))
 
     def installed(state: BlueprintSetupState) -> None:
@@ -132,14 +143,31 @@ def agent_server(
         inner = RawSessionPaths(app.asgi_app, state.url_prefix or "")  # type: ignore[attr-defined]
         app.asgi_app = Attribution(inner, worker)  # type: ignore[attr-defined]
         app.before_request_funcs.setdefault(None, []).insert(0, _refuse_method(worker))
+        hear_all_errors(cast("QuartTrio", app), worker.mask)
 
     ours.record(installed)
+    ours.after_request(_let_events_last)
     return ours
 
 
 def _check_new(extensions: Container[str]) -> None:
     if NAME in extensions:
         raise UsageError("this app has an agent server already; install it once, under one prefix")
+
+
+def _check_paths(app: QuartTrio, theirs: AbstractSet[tuple[str, str]]) -> None:
+    """UsageError where a route of the app's own stands at a path of ours, which then nobody could reach."""
+    ours = (rule for rule in app.url_map.iter_rules() if rule.endpoint.startswith(f"{NAME}."))
+    for method, path in sorted(theirs & {pair for rule in ours for pair in _pairs(rule)}):
+        raise UsageError(
+            f"this app has a route of its own for {method} {path}, which is one of the agent server's; put yours elsewhere, "
+            "or register agent_server(...) as a blueprint below a url_prefix"
+        )
+
+
+def _pairs(rule: Rule) -> set[tuple[str, str]]:
+    """What a rule answers: methods, each with its path."""
+    return {(method, rule.rule) for method in (rule.methods or set()) - {"OPTIONS"}}
 
 
 def _guard_all(app: QuartTrio, worker: Worker, access: Access, logins: Logins) -> None:
@@ -163,6 +191,13 @@ def _guard_all(app: QuartTrio, worker: Worker, access: Access, logins: Logins) -
 
     app.before_request_funcs.setdefault(None, []).insert(0, guard)
     app.before_websocket_funcs.setdefault(None, []).insert(0, guard_websocket)
+
+
+async def _let_events_last(response: Response) -> Response:
+    # An app ends every answer after RESPONSE_TIMEOUT, a minute unless the user's says otherwise; a stream is no fault.
+    if response.mimetype == "text/event-stream":
+        response.timeout = None
+    return response
 
 
 async def _say_safe(response: Response) -> Response:

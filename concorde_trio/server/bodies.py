@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from quart import request
 from werkzeug.exceptions import HTTPException
 
-from concorde_trio.server.problems import Problem
+from concorde_trio.server.problems import FieldFault, Problem
 from concorde_trio.server.strict_json import read_json
 
 MAX_BYTES = 2_000_000
@@ -19,8 +21,8 @@ def body_bound(max_payload: int) -> int:
     return max(MAX_BYTES, 2 * max_payload)
 
 
-async def read_object(*members: str, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
-    """The JSON object in the body, which has no members but these. Problem 400, 408, 413 or 415."""
+async def read_object(*members: str, max_bytes: int = MAX_BYTES, strict: bool = True) -> dict[str, Any]:
+    """The JSON object in the body, which (if ``strict``) has no members but these. Problem 400, 408, 413 or 415."""
     if request.mimetype != "application/json":
         given = request.mimetype or "nothing"
         raise Problem(
@@ -36,10 +38,21 @@ async def read_object(*members: str, max_bytes: int = MAX_BYTES) -> dict[str, An
     value = read_json(await _read(max_bytes))
     if not isinstance(value, dict):
         raise Problem(400, f"the body must be a JSON object with {', '.join(members)}", place="body")
-    for name in value:
-        if name not in members:
-            raise Problem(400, f"unknown member {name!r:.80}; there are: {', '.join(members)}", place=name[:80])
+    faults = unknown_members(value, members)
+    if faults and strict:
+        raise Problem.of_fields(faults)
     return value
+
+
+def unknown_members(value: Iterable[str], known: Sequence[str]) -> list[FieldFault]:
+    """What is wrong with names that are not known, at most 20 of them."""
+    unknown = islice((name for name in value if name not in known), 20)
+    return [
+        FieldFault(
+            within="body", field=name[:80], message=f"unknown member {name!r:.80}; there are: {', '.join(known)}"
+        )
+        for name in unknown
+    ]
 
 
 async def read_form(max_bytes: int) -> bytes:

@@ -9,17 +9,57 @@ from __future__ import annotations
 import trio
 from quart import Blueprint, Response, request
 
-from concorde_trio._sansio.event_log import EventFilter, Lost, event_names, is_event_id
+from concorde_trio._sansio.event_log import EventFilter, Lost, event_names
+from concorde_trio.documents import SnapshotDocument
+from concorde_trio.server.asked import Asked, serve
 from concorde_trio.server.closing import server_closing
+from concorde_trio.server.declarations import Answer, Operation, header, query
 from concorde_trio.server.event_feed import EventFeed
 from concorde_trio.server.event_snapshot import MOST_RUNS, PARTS, RUNS, Snapshot
 from concorde_trio.server.event_stream import TOO_SLOW, EventStream, answer_events, write_event
-from concorde_trio.server.parameters import Parameters, is_id
-from concorde_trio.server.problems import SAFE_HEADERS, Problem
+from concorde_trio.server.problems import SAFE_HEADERS
 from concorde_trio.server.seam import Worker
+from concorde_trio.server.values import Matching, Name, Text, Whole, Words
 
 RETRY = 1_000
 """Milliseconds after which a browser whose stream ended asks again."""
+
+
+_SOME_ID = Matching("[A-Za-z0-9_-]{1,100}", "an id")
+
+EVENTS = Operation(
+    "GET",
+    "/events",
+    "watch_events",
+    "Everything that happens, as it happens: server-sent events, each with an id. The event reset says that what was asked for "
+    "is not kept any more; the event end says why the stream ends.",
+    tag="Events",
+    fields=(
+        query("kind", Words(event_names), "Only events of these names, with commas between them."),
+        query("session", Name("session"), "Only what names this session."),
+        query("signal", _SOME_ID, "Only what names this signal, by its id."),
+        query("run", _SOME_ID, "Only what names this run, by its id."),
+        query(
+            "after",
+            Matching("[0-9a-z]{1,64}-[0-9]{1,15}", "the id of an event or of a snapshot"),
+            "Only what happened after this: the id of an event or of a snapshot. Without it, from now on.",
+        ),
+        header("Last-Event-ID", Text(), "What a browser that asks again has seen; it counts before after.", read=False),
+    ),
+    answers=(Answer(200, "Events, until the server stops or the reader is too slow.", media_type="text/event-stream"),),
+)
+SNAPSHOT = Operation(
+    "GET",
+    "/snapshot",
+    "get_snapshot",
+    "What is in hand now, with the id of the event that it is true as of: where following events begins.",
+    tag="Events",
+    fields=(
+        query("parts", Words(lambda: PARTS), "Only these, with commas between them.", default=frozenset(PARTS)),
+        query("limit", Whole(1, MOST_RUNS, f"1 to {MOST_RUNS}"), f"Runs at most, {RUNS:,} unless given.", default=RUNS),
+    ),
+    answers=(Answer(200, "The snapshot.", SnapshotDocument),),
+)
 
 
 def event_routes(worker: Worker) -> Blueprint:
@@ -27,63 +67,24 @@ def event_routes(worker: Worker) -> Blueprint:
     routes = Blueprint("events", __name__)
     feed = EventFeed(worker.bus, worker.mask, worker.mask_json)
 
-    @routes.get("/events")
-    async def events() -> Response:
-        """``kind`` (names of events, commas between them), ``session``, ``signal``, ``run``; ``after`` or Last-Event-ID: an event id."""
-        given = Parameters(request.args, "kind", "session", "signal", "run", "after")
+    @serve(routes, EVENTS)
+    async def events(asked: Asked) -> Response:
+        """What is asked for, from where it is asked for."""
         where = EventFilter(
-            kinds=_kinds(given.id("kind")),
-            session=given.name("session", "session"),
-            signal_id=_id(given, "signal"),
-            run_id=_id(given, "run"),
+            kinds=asked["kind"], session=asked["session"], signal_id=asked["signal"], run_id=asked["run"]
         )
-        after = given.id("after")
-        if after is not None and not is_event_id(after):
-            raise Problem(400, f"after must be the id of an event or of a snapshot, not {after!r:.80}", place="after")
         # A browser that asks again keeps the address of its first request, and says in the header what it has seen since.
         seen = request.headers.getlist("Last-Event-ID")
-        return answer_events(_Events(feed, server_closing(), where, seen[0] if len(seen) == 1 else after))
+        after = seen[0] if len(seen) == 1 else asked["after"]
+        return answer_events(_Events(feed, server_closing(), where, after))
 
-    @routes.get("/snapshot")
-    async def snapshot() -> Response:
-        """What is in hand. ``parts`` (of signals, runs, sessions, locks; commas between them), ``limit`` (of runs)."""
-        given = Parameters(request.args, "parts", "limit")
-        parts = _list(given.id("parts"), "parts", PARTS)
-        limit = _limit(given.id("limit"))
-        body = await Snapshot(worker, feed.log).write(frozenset(PARTS if parts is None else parts), limit)
+    @serve(routes, SNAPSHOT)
+    async def snapshot(asked: Asked) -> Response:
+        """What is in hand."""
+        body = await Snapshot(worker, feed.log).write(asked["parts"], asked["limit"])
         return Response(body, headers={**SAFE_HEADERS, "content-type": "application/json"})
 
     return routes
-
-
-def _kinds(given: str | None) -> frozenset[str] | None:
-    found = _list(given, "kind", event_names())
-    return None if found is None else frozenset(found)
-
-
-def _list(given: str | None, name: str, known: list[str] | tuple[str, ...]) -> list[str] | None:
-    if given is None:
-        return None
-    found = given.split(",")
-    for each in found:
-        if each not in known:
-            raise Problem(400, f"{name}: there is no {each!r:.80}; there are: {', '.join(known)}", place=name)
-    return found
-
-
-def _limit(given: str | None) -> int:
-    if given is None:
-        return RUNS
-    if not given.isascii() or not given.isdigit() or len(given) > 5 or not 1 <= int(given) <= MOST_RUNS:
-        raise Problem(400, f"limit must be a whole number, 1 to {MOST_RUNS}, not {given!r:.80}", place="limit")
-    return int(given)
-
-
-def _id(given: Parameters, name: str) -> str | None:
-    found = given.id(name)
-    if found is not None and not is_id(found):
-        raise Problem(400, f"{name} must be an id, not {found!r:.80}", place=name)
-    return found
 
 
 class _Events(EventStream):

@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response
 
+from concorde_trio.documents import LockPage
 from concorde_trio.records import JSON
 from concorde_trio.server.answers import answer, page
-from concorde_trio.server.parameters import Parameters
-from concorde_trio.server.problems import Problem
+from concorde_trio.server.asked import Asked, serve
+from concorde_trio.server.cursors import cursor, cursor_kind
+from concorde_trio.server.declarations import LIMIT, Answer, Operation, query
 from concorde_trio.server.seam import Worker
+from concorde_trio.server.values import IN_NAMES, Name, OneOf
 from concorde_trio.signals.documents import SHOWN_WAITING, lock_document
 from concorde_trio.signals.views import LockView
+
+
+def _order(space: str, name: str) -> tuple[bool, str]:
+    return (space != "session", name)
+
+
+def _place(given: str) -> tuple[bool, str]:
+    space, _, name = given.partition(":")
+    return _order(space, name)
+
+
+AFTER = cursor_kind(f"(session|resource):{IN_NAMES}{{0,200}}", _place)
+
+LIST = Operation(
+    "GET",
+    "/locks",
+    "list_locks",
+    "Sessions, then resources, by name: who holds each, and the first 100 that wait for it. What is taken or released "
+    "meanwhile does not shift the pages.",
+    tag="Locks",
+    fields=(
+        query("space", OneOf(("session", "resource")), "Only sessions, or only resources."),
+        query("name", Name("lock"), "Only of this name."),
+        query("after", AFTER, "The next of an earlier page."),
+        LIMIT,
+    ),
+    answers=(Answer(200, "A page of locks.", LockPage),),
+    refusals={409: "The next is of an earlier start of the server, and cannot be read any more."},
+)
 
 
 def lock_routes(worker: Worker) -> Blueprint:
     """``/locks``."""
     routes = Blueprint("locks", __name__)
 
-    @routes.get("/locks")
-    async def list_locks() -> Response:
-        """Sessions, then resources, by name. ``space``, ``name``, ``after`` (the ``next`` of a page), ``limit``."""
-        given = Parameters(request.args, "space", "name", "after", "limit")
-        space, name, limit = given.choice("space", "session", "resource"), given.name("name", "lock"), given.limit()
-        after = _cursor(given.id("after"))
+    @serve(routes, LIST)
+    async def list_locks(asked: Asked) -> Response:
+        """A page of locks."""
+        space, name, after, limit = asked["space"], asked["name"], asked["after"], asked["limit"]
         found = [
             lock
             for lock in worker.locks(SHOWN_WAITING)
@@ -34,22 +64,12 @@ def lock_routes(worker: Worker) -> Blueprint:
         def document(lock: LockView) -> JSON:
             return lock_document(lock, worker.mask_json)
 
+        def place(lock: LockView) -> str:
+            return cursor(f"{lock.space}:{lock.name}", worker.mask)
+
         locks = found[:limit]
         if len(found) == limit:
             limit += 1  # There are just as many: this is the last page.
-        return answer(await page("locks", locks, limit, document, lambda lock: f"{lock.space}:{lock.name}"))
+        return answer(await page("locks", locks, limit, document, place))
 
     return routes
-
-
-def _order(space: str, name: str) -> tuple[bool, str]:
-    return (space != "session", name)
-
-
-def _cursor(given: str | None) -> tuple[bool, str] | None:
-    if given is None:
-        return None
-    space, colon, name = given.partition(":")
-    if not colon or space not in ("session", "resource"):
-        raise Problem(400, f"after must be the next of an earlier page, SPACE:NAME, not {given!r:.80}", place="after")
-    return _order(space, name)

@@ -13,16 +13,79 @@ from urllib.parse import parse_qs
 from quart import Blueprint, Response, request
 
 from concorde_trio.server.bodies import read_form, read_nothing, read_object
+from concorde_trio.server.declarations import FORM_TYPE, JSON_TYPE, Answer, Operation, Scope, describe, member
 from concorde_trio.server.logins import Logins
 from concorde_trio.server.parameters import Parameters
 from concorde_trio.server.problems import PAGE_HEADERS, SAFE_HEADERS, Problem
+from concorde_trio.server.values import Text
 
 LONGEST = 10_000
 """Bytes of a body with a token."""
 
-FORM = "application/x-www-form-urlencoded"
+FORM = FORM_TYPE
 _PAGES = files("concorde_trio.server") / "pages"
 _PAGE, _SCRIPT, _STYLE = ((_PAGES / name).read_text("utf-8") for name in ("login.html", "login.js", "login.css"))
+
+
+_TAG = "Login"
+_FORM_OR_JSON = (JSON_TYPE, FORM)
+_COOKIE = {"set-cookie": "The cookie, or its end."}
+
+PAGE = Operation(
+    "GET",
+    "/login",
+    "get_login",
+    "What the printed link opens. Its script takes the token from behind the # and posts it.",
+    tag=_TAG,
+    scope=Scope.OPEN,
+    answers=(Answer(200, "The page.", media_type="text/html"),),
+)
+SCRIPT = Operation(
+    "GET",
+    "/login/page.js",
+    "get_login_script",
+    "The script of the login page.",
+    tag=_TAG,
+    scope=Scope.OPEN,
+    answers=(Answer(200, "The script.", media_type="text/javascript"),),
+)
+STYLE = Operation(
+    "GET",
+    "/login/page.css",
+    "get_login_style",
+    "The style of the login page.",
+    tag=_TAG,
+    scope=Scope.OPEN,
+    answers=(Answer(200, "The style sheet.", media_type="text/css"),),
+)
+LOG_IN = Operation(
+    "POST",
+    "/login",
+    "log_in",
+    "Exchange the operator token for a cookie that is worth as much, for a browser.",
+    tag=_TAG,
+    scope=Scope.OPEN,
+    fields=(member("token", Text(), "The operator token.", required=True),),
+    body_types=_FORM_OR_JSON,
+    answers=(
+        Answer(204, "The cookie.", headers=_COOKIE),
+        Answer(303, "The same for a form: it leads to the page above.", headers={**_COOKIE, "location": "Where to."}),
+        Answer(403, "The same for a form: the page again.", media_type="text/html"),
+    ),
+    refusals={403: "The token is wrong, or a page of another site asked for this."},
+)
+LOG_OUT = Operation(
+    "POST",
+    "/logout",
+    "log_out",
+    "End the login of the cookie that this comes with.",
+    tag=_TAG,
+    scope=Scope.OPEN,
+    answers=(
+        Answer(204, "The end of the cookie.", headers=_COOKIE),
+        Answer(303, "The same for a form: it leads to the login page.", headers={**_COOKIE, "location": "Where to."}),
+    ),
+)
 
 
 def login_routes(logins: Logins, mask: Callable[[str], str]) -> Blueprint:
@@ -30,24 +93,28 @@ def login_routes(logins: Logins, mask: Callable[[str], str]) -> Blueprint:
     routes = Blueprint("login", __name__)
 
     @routes.get("/login")
+    @describe(PAGE)
     async def page() -> Response:
         """What the printed link opens; its script takes the token from behind the # and posts it."""
         Parameters(request.args)
         return _page("")
 
     @routes.get("/login/page.js")
+    @describe(SCRIPT)
     async def script() -> Response:
         """The page's script."""
         Parameters(request.args)
         return Response(_SCRIPT, content_type="text/javascript; charset=utf-8", headers=PAGE_HEADERS)
 
     @routes.get("/login/page.css")
+    @describe(STYLE)
     async def style() -> Response:
         """The page's style."""
         Parameters(request.args)
         return Response(_STYLE, content_type="text/css; charset=utf-8", headers=PAGE_HEADERS)
 
     @routes.post("/login")
+    @describe(LOG_IN)
     async def log_in() -> Response:
         """``{"token": …}``: 204 and the cookie; 403 for a wrong one. As a form: 303 to what is above, or the page again."""
         Parameters(request.args)
@@ -64,6 +131,7 @@ def login_routes(logins: Logins, mask: Callable[[str], str]) -> Blueprint:
         return _done(logins.log_in(token, _headers()))
 
     @routes.post("/logout")
+    @describe(LOG_OUT)
     async def log_out() -> Response:
         """End the login of the cookie that this comes with: 204; as a form 303 to the login page."""
         Parameters(request.args)

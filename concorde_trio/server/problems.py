@@ -7,8 +7,9 @@ not even one that the client sent (TAG-4).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
+from urllib.parse import quote
 
 import attrs
 
@@ -42,16 +43,39 @@ PAGE_HEADERS = {
 """The same for pages: they may use what this server has, and nothing that stands in the page itself."""
 
 
+SAID = 5
+"""Wrong fields that the sentence of a problem tells of; its ``errors`` have all."""
+
+
+@attrs.frozen(kw_only=True)
+class FieldFault:
+    """One wrong thing in a request. ``within``: path, query, header or body. ``place``: where in the field, if it is deep."""
+
+    within: str
+    field: str
+    message: str
+    place: str | None = None
+
+    def as_json(self, mask: Callable[[str], str]) -> dict[str, str]:
+        """As a document; a body's fields have a pointer, too."""
+        found = {"in": self.within, "field": mask(self.field), "message": mask(self.message)}
+        if self.within == "body":
+            escaped = self.field.replace("~", "~0").replace("/", "~1")
+            found["pointer"] = mask(f"#/{quote(escaped)}" if self.field else "#")
+        return found
+
+
 @attrs.frozen(kw_only=True)
 class ProblemDocument:
     """What went wrong: an HTTP status, a sentence for a person, where in the request it stands.
 
-    ``headers`` and ``members`` (masked already) are added to the answer and to the document.
+    ``errors``: each wrong field. ``headers`` and ``members`` (masked already) are added to the answer and to the document.
     """
 
     status: int
     detail: str
     place: str | None = None
+    errors: Sequence[FieldFault] = ()
     headers: Mapping[str, str] = attrs.field(factory=dict)
     members: Mapping[str, object] = attrs.field(factory=dict)
 
@@ -66,6 +90,8 @@ class ProblemDocument:
         }
         if self.place is not None:
             document["place"] = mask(self.place)
+        if self.errors:
+            document["errors"] = [error.as_json(mask) for error in self.errors]
         body = json.dumps(document).encode() + b"\n"
         return body, {
             "content-type": MEDIA_TYPE,
@@ -84,13 +110,24 @@ class Problem(Exception):
         detail: str,
         *,
         place: str | None = None,
+        errors: Sequence[FieldFault] = (),
         headers: Mapping[str, str] | None = None,
         members: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(detail)
         self.document = ProblemDocument(
-            status=status, detail=detail, place=place, headers=headers or {}, members=members or {}
+            status=status, detail=detail, place=place, errors=errors, headers=headers or {}, members=members or {}
         )
+
+    @classmethod
+    def of_fields(cls, faults: Sequence[FieldFault]) -> Problem:
+        """400, with every wrong field: the first is the ``place``, and the sentence tells of some."""
+        said = [fault.message for fault in faults]
+        detail = said[0]
+        if len(said) > 1:
+            more = f"; and {len(said) - SAID} more" if len(said) > SAID else ""
+            detail = f"{len(said)} things are wrong: {'; '.join(said[:SAID])}{more}"
+        return cls(400, detail, place=faults[0].place or faults[0].field, errors=faults)
 
 
 def problem_of(error: Exception) -> ProblemDocument | None:

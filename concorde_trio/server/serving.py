@@ -22,6 +22,7 @@ from hypercorn.logging import Logger
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper
 from quart_trio import QuartTrio
+from quart_trio.asgi import TrioASGIHTTPConnection
 
 from concorde_trio.errors import CannotServe
 from concorde_trio.server.connection import Connection, ConnectionLimits
@@ -29,8 +30,11 @@ from concorde_trio.server.faults import describe
 from concorde_trio.server.harden import Harden
 from concorde_trio.server.heads import RequestLimits
 from concorde_trio.server.lifespan import Lifespan
+from concorde_trio.watchdog import named_work
 
 logger = logging.getLogger("concorde_trio.server")
+
+named_work(lambda here: f"the handler of {here['request'].url_rule.rule}")(TrioASGIHTTPConnection.handle_request)
 
 BACKLOG = 1024
 DEAD_PEER = 30.0

@@ -11,16 +11,16 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import trio
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response
 
 from concorde_trio.conversations.live_view import LiveView
 from concorde_trio.conversations.views import cut, session_view, waiting_view
+from concorde_trio.server.asked import Asked, serve
 from concorde_trio.server.closing import server_closing
 from concorde_trio.server.event_stream import TOO_SLOW, EventStream, answer_events, write_event
-from concorde_trio.server.parameters import Parameters
 from concorde_trio.server.seam import Worker
+from concorde_trio.server.session_declarations import LIVE
 from concorde_trio.server.session_doors import harness_of
-from concorde_trio.server.session_paths import session_name
 from concorde_trio.sessions.live import Seen
 from concorde_trio.sessions.loop import SessionLoop
 
@@ -34,12 +34,10 @@ def session_live(worker: Worker) -> Blueprint:
     """The one route."""
     routes = Blueprint("session_live", __name__)
 
-    @routes.get("/sessions/<name>/live")
-    async def live(name: str) -> Response:
+    @serve(routes, LIVE)
+    async def live(asked: Asked) -> Response:
         """Events from now on; a session that is not there yet begins with its first input."""
-        Parameters(request.args)
-        session = session_name(name)
-        loop = await harness_of(worker).loop(session)
+        loop = await harness_of(worker).loop(asked["name"])
         return answer_events(_Stream(worker, loop, server_closing()))
 
     return routes

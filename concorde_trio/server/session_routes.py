@@ -6,55 +6,51 @@ where no run of it is in flight, becomes a signal.
 
 from __future__ import annotations
 
-import math
 import time
+from collections.abc import Sequence
+from typing import Any
 
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response
 
 from concorde_trio.conversations.outside import Sent, known_input
 from concorde_trio.conversations.views import message_view, session_row, session_view
-from concorde_trio.errors import InvalidName, InvalidValue, UnknownId, UsageError
-from concorde_trio.messages import Message
-from concorde_trio.records import check_name
+from concorde_trio.errors import InvalidName, UnknownId, UsageError
+from concorde_trio.messages import Input, Message
+from concorde_trio.server import session_declarations as declared
 from concorde_trio.server.answers import answer, page
-from concorde_trio.server.bodies import body_bound, read_nothing, read_object
-from concorde_trio.server.parameters import Parameters
-from concorde_trio.server.problems import Problem
+from concorde_trio.server.asked import Asked, serve
+from concorde_trio.server.bodies import body_bound
+from concorde_trio.server.cursors import cursor
+from concorde_trio.server.problems import FieldFault, Problem
 from concorde_trio.server.seam import Worker
 from concorde_trio.server.session_doors import check_known, harness_of, loops_of, store_of
-from concorde_trio.server.session_paths import segment, session_name
+from concorde_trio.server.values import LARGEST_PLACE
 from concorde_trio.sessions.inputs import new_input
 from concorde_trio.sessions.store import SessionFilter, SessionRecord
 
 
 def session_routes(worker: Worker) -> Blueprint:
-    """``/sessions`` and what is below it."""
+    """``/sessions`` and what is below it, but for its live events."""
     routes = Blueprint("sessions", __name__)
 
-    @routes.get("/sessions")
-    async def list_sessions() -> Response:
-        """Most recently updated first. ``prefix`` of the name, ``before`` (the ``next`` of a page), ``limit``."""
-        given = Parameters(request.args, "prefix", "before", "limit")
-        where = SessionFilter(
-            prefix=given.name("prefix", "session"), before=_cursor(given.id("before")), limit=given.limit()
-        )
+    @serve(routes, declared.LIST)
+    async def list_sessions(asked: Asked) -> Response:
+        """A page of sessions."""
+        where = SessionFilter(prefix=asked["prefix"], before=asked["before"], limit=asked["limit"])
         found = await store_of(worker).sessions(where)
         loops = loops_of(worker)
 
-        def cursor(record: SessionRecord) -> str:
-            # A name that has a live tag in it is left out; sessions saved in the same instant may then be passed over.
-            shown = record.name if worker.mask(record.name) == record.name else ""
-            return f"{record.updated_at!r}:{shown}"
+        def place(record: SessionRecord) -> str:
+            return cursor(f"{record.updated_at!r}:{record.name}", worker.mask)
 
         return answer(
-            await page("sessions", found, where.limit, lambda each: session_row(each, loops, worker.mask_json), cursor)
+            await page("sessions", found, where.limit, lambda each: session_row(each, loops, worker.mask_json), place)
         )
 
-    @routes.get("/sessions/<name>")
-    async def one_session(name: str) -> Response:
-        """What it waits for, what holds it, what is queued, what is asked, what was abandoned (SES-12a)."""
-        Parameters(request.args)
-        session = session_name(name)
+    @serve(routes, declared.LOOK)
+    async def one_session(asked: Asked) -> Response:
+        """All that is known of it."""
+        session = asked["name"]
         found = await session_view(
             session,
             sessions=store_of(worker),
@@ -68,53 +64,35 @@ def session_routes(worker: Worker) -> Blueprint:
             raise UnknownId(f"there is no session {session!r:.80}")
         return answer(found)
 
-    @routes.get("/sessions/<name>/messages")
-    async def list_messages(name: str) -> Response:
-        """The last ones in order, or with ``after`` those that have a higher seq; ``limit``."""
-        given = Parameters(request.args, "after", "limit")
-        session, after, limit = session_name(name), given.seq("after"), given.limit()
+    @serve(routes, declared.MESSAGES)
+    async def list_messages(asked: Asked) -> Response:
+        """A page of messages, forward with ``after``, else backward."""
+        session, after, before, limit = asked["name"], asked["after"], asked["before"], asked["limit"]
         store = store_of(worker)
         await check_known(worker, session)
 
         def shown(message: Message) -> object:
             return message_view(message, worker.mask_json)
 
-        if after is not None:
-            found = await store.messages(session, after=after, limit=limit)
-            return answer(await page("messages", found, limit, shown, lambda message: message.seq))
-        latest = await store.latest_messages(session, limit=limit)
-        # From the end: where not all of them have room, the last ones do.
-        backwards = await page("messages", latest[::-1], limit, shown, lambda message: message.seq)
-        return answer({"messages": backwards["messages"][::-1], "next": None})
+        if after is None:
+            latest = await store.latest_messages(session, before=before, limit=limit)
+            # From the end: where not all of them have room, the last ones do.
+            back = await page("messages", latest[::-1], limit, shown, _seq)
+            following = None if before is None else before - 1
+            return answer({"messages": back["messages"][::-1], "next": following, "previous": back["next"]})
+        found = await store.messages(session, after=after, limit=limit)
+        between = [each for each in found if before is None or each.seq < before]
+        whole = limit if len(between) == len(found) else len(between) + 1  # all up to the bound are there
+        on = await page("messages", between, whole, shown, _seq)
+        return answer({**on, "previous": min(after + 1, LARGEST_PLACE) if after > 0 else None})
 
-    @routes.post("/sessions/<name>/input")
-    async def submit(name: str) -> Response:
-        """``{"text", "id", "sender", "attachments"}``; 202 and the receipt, 200 and the first one for an id that is known."""
-        Parameters(request.args)
-        session = session_name(name)
+    @serve(routes, declared.INPUT, max_body=body_bound(worker.max_payload), checks=_CHECKS)
+    async def submit(asked: Asked) -> Response:
+        """202 and the receipt, 200 and the first one for an id that is known."""
+        session = asked["name"]
         harness = harness_of(worker)
-        body = await read_object("text", "id", "sender", "attachments", max_bytes=body_bound(worker.max_payload))
-        text, attachments = body.get("text", ""), body.get("attachments", [])
-        if not isinstance(text, str) or not isinstance(attachments, list):
-            what, kind = ("attachments", "a list") if isinstance(text, str) else ("text", "a string")
-            raise Problem(400, f'"{what}" must be {kind}', place=what)
-        if not text.strip() and not attachments:
-            raise Problem(400, 'the body must have "text", a string that says something', place="text")
-        if "\0" in text:
-            raise Problem(400, "the text has a NUL character, which no store can hold", place="text")
-        for name_of in ("id", "sender"):
-            _check_member(body, name_of)
-        try:
-            given = new_input(
-                text, at=time.time(), id=body.get("id"), sender=body.get("sender"), attachments=attachments
-            )
-        except InvalidValue:
-            raise
-        except InvalidName as error:
-            raise Problem(400, str(error), place="id") from None
-        except UsageError as error:
-            raise Problem(400, str(error)) from None
-        known = None if body.get("id") is None else await harness.store.input(given.id)
+        given = _input(asked)
+        known = None if asked["id"] is None else await harness.store.input(given.id)
         if known is not None:
             return answer(worker.mask_json(known_input(known, session, given).as_json(session)))
         receipt = await harness.submit(
@@ -127,78 +105,82 @@ def session_routes(worker: Worker) -> Blueprint:
         sent = Sent(receipt=receipt, signal_id=stored.signal_id, state=stored.state)
         return answer(worker.mask_json(sent.as_json(session)), 202)
 
-    @routes.delete("/sessions/<name>/inputs/<input_id>")
-    async def cancel_input(name: str, input_id: str) -> Response:
-        """Take a queued input back (SES-10a)."""
-        Parameters(request.args)
-        session, given = session_name(name), segment(input_id)
-        harness = harness_of(worker)
-        await read_nothing()
-        await check_known(worker, session)
-        await harness.cancel_input(session, given)
+    @serve(routes, declared.CANCEL_INPUT)
+    async def cancel_input(asked: Asked) -> Response:
+        """It is taken back."""
+        session, given = await _asked(asked), asked["input_id"]
+        await harness_of(worker).cancel_input(session, given)
         return answer(worker.mask_json({"id": given, "session": session, "state": "cancelled"}))
 
-    @routes.post("/sessions/<name>/interrupt")
-    async def interrupt(name: str) -> Response:
-        """End the turn that is being taken (SES-12); ``interrupted`` is false if there was none."""
-        session = await _asked(name)
+    @serve(routes, declared.INTERRUPT)
+    async def interrupt(asked: Asked) -> Response:
+        """``interrupted`` is false if there was nothing to end."""
+        session = await _asked(asked)
         return answer(
             worker.mask_json({"session": session, "interrupted": await harness_of(worker).interrupt(session)})
         )
 
-    @routes.post("/sessions/<name>/resume")
-    async def resume(name: str) -> Response:
-        """Let what an interrupt held in the queue run (SES-12); ``resumed`` is false if nothing was held."""
-        session = await _asked(name)
+    @serve(routes, declared.RESUME)
+    async def resume(asked: Asked) -> Response:
+        """``resumed`` is false if nothing was held."""
+        session = await _asked(asked)
         return answer(worker.mask_json({"session": session, "resumed": await harness_of(worker).resume(session)}))
 
-    @routes.post("/sessions/<name>/compact")
-    async def compact(name: str) -> Response:
-        """Compact the transcript at the next boundary (SES-15); 202, for the event Compacted says when."""
-        session = await _asked(name)
+    @serve(routes, declared.COMPACT)
+    async def compact(asked: Asked) -> Response:
+        """202: it was asked for."""
+        session = await _asked(asked)
         await harness_of(worker).compact(session)
         return answer(worker.mask_json({"session": session, "asked": "compact"}), 202)
 
-    @routes.post("/sessions/<name>/approvals/<call_id>")
-    async def approve(name: str, call_id: str) -> Response:
-        """``{"allow": true or false}``: the answer for this call and no other (SES-18)."""
-        Parameters(request.args)
-        session, call = session_name(name), segment(call_id)
-        harness = harness_of(worker)
-        body = await read_object("allow")
-        if not isinstance(body.get("allow"), bool):
-            raise Problem(400, 'the body must have "allow", true or false', place="allow")
-        await harness.answer(session, call, allow=body["allow"])
-        return answer(worker.mask_json({"session": session, "call_id": call, "allowed": body["allow"]}))
+    @serve(routes, declared.APPROVE)
+    async def approve(asked: Asked) -> Response:
+        """The answer is taken, once."""
+        session, call, allow = asked["name"], asked["call_id"], asked["allow"]
+        await harness_of(worker).answer(session, call, allow=allow)
+        return answer(worker.mask_json({"session": session, "call_id": call, "allowed": allow}))
 
-    async def _asked(name: str) -> str:
-        Parameters(request.args)
-        session = session_name(name)
+    async def _asked(asked: Asked) -> str:
+        session: str = asked["name"]
         harness_of(worker)
-        await read_nothing()
         await check_known(worker, session)
         return session
 
     return routes
 
 
-def _check_member(body: dict[str, object], name: str) -> None:
-    if body.get(name) is None:
-        return
+def _seq(message: Message) -> int:
+    return message.seq
+
+
+def _check_id(given: str) -> None:
+    new_input("said", at=0.0, id=given)
+
+
+def _check_attachments(given: Sequence[Any]) -> None:
+    new_input("said", at=0.0, attachments=given)
+
+
+_CHECKS = {"id": _check_id, "attachments": _check_attachments}
+
+
+def _input(asked: Asked) -> Input:
+    """The input that a body describes; Problem 400 for what only all of it shows to be wrong."""
+    if not asked["text"].strip() and not asked["attachments"]:
+        raise _wrong("text", 'the body must have "text", a string that says something')
     try:
-        check_name(body[name], name)
+        _check_attachments(asked["attachments"])
+    except UsageError as error:
+        raise _wrong("attachments", str(error), getattr(error, "place", None)) from None
+    try:
+        return new_input(
+            asked["text"], at=time.time(), id=asked["id"], sender=asked["sender"], attachments=asked["attachments"]
+        )
     except InvalidName as error:
-        raise Problem(400, str(error), place=name) from None
+        raise _wrong("id", str(error)) from None
+    except UsageError as error:
+        raise _wrong("text", str(error)) from None
 
 
-def _cursor(given: str | None) -> tuple[float, str] | None:
-    if given is None:
-        return None
-    moment, colon, name = given.partition(":")
-    try:
-        at = float(moment)
-    except ValueError:
-        at = math.nan
-    if not colon or not math.isfinite(at) or "\0" in name or len(name) > 200:
-        raise Problem(400, f"before must be the next of an earlier page, not {given!r:.80}", place="before")
-    return at, name
+def _wrong(field: str, message: str, place: str | None = None) -> Problem:
+    return Problem.of_fields([FieldFault(within="body", field=field, message=message, place=place)])

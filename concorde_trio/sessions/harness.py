@@ -6,6 +6,7 @@ the look and the note. Its failure is the harness's: a store that cannot be writ
 
 from __future__ import annotations
 
+import logging
 import random
 import tempfile
 import time
@@ -17,7 +18,7 @@ from typing import Any, cast
 
 import trio
 
-from concorde_trio._sansio.input_queue import Receipt, conflict
+from concorde_trio._sansio.input_queue import Receipt
 from concorde_trio._sansio.session_machine import SessionMachine
 from concorde_trio._sansio.session_terms import (
     Classify,
@@ -41,8 +42,11 @@ from concorde_trio.sessions.local_host import LocalHost, Surroundings
 from concorde_trio.sessions.loop import SessionLoop
 from concorde_trio.sessions.model import Model
 from concorde_trio.sessions.store import SessionStore, StoredInput
+from concorde_trio.sessions.submitting import Submissions
 from concorde_trio.sessions.tool import Tool, ToolSource
-from concorde_trio.sessions.watchdog import LIMIT, check_watchdog, watching
+from concorde_trio.watchdog import LIMIT, check_watchdog, watching
+
+logger = logging.getLogger("concorde_trio.sessions")
 
 CLOSING = 15.0
 """Seconds in which every turn must have ended once the harness is closed; then what is left is cancelled."""
@@ -121,7 +125,7 @@ class SessionHarness:
         self._watchdog = check_watchdog(watchdog)
         self._loops: dict[str, SessionLoop] = {}
         self._opening: dict[str, trio.Event] = {}
-        self._accepting: dict[str, trio.Event] = {}  # ids from outside, until what came of them is committed
+        self._submissions = Submissions(store)
         self._heartbeat = Heartbeat()
         self._nursery: trio.Nursery | None = None
         self._host: Host | None = None
@@ -134,7 +138,10 @@ class SessionHarness:
             return self._tools
         found: dict[str, Tool] = {}
         for source in self._sources:
-            found.update((each.spec.name, each) for each in source.tools())
+            try:
+                found.update((each.spec.name, each) for each in source.tools())
+            except Exception as error:
+                logger.error("a source of tools cannot say what it has, so it has none now: %r", source, exc_info=error)
         return {**found, **self._tools}
 
     # --- life -----------------------------------------------------------------------------------------------
@@ -197,6 +204,7 @@ class SessionHarness:
                     finally:
                         with trio.move_on_after(CLOSING, shield=True):
                             await self._close()
+                        self._tell_stubborn()
                         nursery.cancel_scope.cancel("the harness is closed")
         except BaseExceptionGroup as group:
             single = alone(group)
@@ -231,6 +239,14 @@ class SessionHarness:
         async with trio.open_nursery() as nursery:
             for loop in self._loops.values():
                 nursery.start_soon(self._close_loop, loop)
+
+    def _tell_stubborn(self) -> None:
+        """Nothing can end a call that ignores its cancellation, and the nursery waits for it: name it at least."""
+        for name, loop in self._loops.items():
+            for each in loop.machine.calls.abandoned.records:
+                if each.what == "call" and each.ended is None:
+                    told = "tool %s (call %s) of session %s goes on though it was cancelled; the program waits for it"
+                    logger.warning(told, each.tool, each.call_id, name)
 
     async def _close_loop(self, loop: SessionLoop) -> None:
         try:
@@ -344,6 +360,7 @@ class SessionHarness:
                 each.input.id: Linked(each.input, each.signal_id) for each in unsettled if each.signal_id is not None
             },
             held=stored.record.held,
+            order=[each.input.id for each in unsettled],
         )
         machine.close_prompts([each.input for each in unsettled if each.signal_id is None and each.prompt])
         if self._signal_for is not None:
@@ -369,7 +386,7 @@ class SessionHarness:
         """
         given = self._input(text, id, sender, attachments)
         loop = await self.loop(session)
-        return await self._submit(loop, given, mine=id is None)
+        return await self._submissions.submit(loop, given, chosen=id is not None)
 
     async def turn(
         self,
@@ -384,7 +401,7 @@ class SessionHarness:
         given = self._input(text, id, sender, attachments)
         loop = await self.loop(session)
         with loop.awaiting_turn(given.id) as waiter:
-            receipt = await self._submit(loop, given, mine=id is None)
+            receipt = await self._submissions.submit(loop, given, chosen=id is not None)
             if not receipt.accepted:
                 raise WrongState(f"the input was not accepted: {receipt.reason}")
             await waiter.done.wait()
@@ -392,38 +409,6 @@ class SessionHarness:
             await trio.lowlevel.checkpoint()  # where the harness failed, that is what is told
             raise WrongState(f"input {given.id} was cancelled before a turn took it, or session {session!r} was closed")
         return waiter.result
-
-    async def _submit(self, loop: SessionLoop, given: Input, *, mine: bool) -> Receipt:
-        known: list[StoredInput] = []
-        noted: list[trio.Event] = []
-
-        async def look() -> None:
-            """Ids that came from outside may be settled, and known to the ledger alone; or be sent to two sessions at once."""
-            while (other := self._accepting.get(given.id)) is not None:
-                await other.wait()
-            noted.append(trio.Event())
-            self._accepting[given.id] = noted[0]
-            stored = await self.store.input(given.id)
-            if stored is not None:
-                known.append(stored)
-
-        def act() -> Receipt:
-            if known:
-                first = known[0]
-                if first.session != loop.name or (first.input.text, first.input.attachments) != (
-                    given.text,
-                    given.attachments,
-                ):
-                    raise conflict(given.id)
-                return Receipt(given.id, "accepted")
-            return loop.machine.submit(given)
-
-        def committed() -> None:
-            if noted:
-                del self._accepting[given.id]
-                noted[0].set()
-
-        return await loop.ask(act, before=None if mine else look, after=committed)
 
     def _input(self, text: str, id: str | None, sender: str | None, attachments: Sequence[Any]) -> Input:
         return new_input(text, at=self._wall_clock(), id=id, sender=sender, attachments=attachments)

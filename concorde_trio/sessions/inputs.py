@@ -7,10 +7,12 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from concorde_trio._sansio.input_queue import Receipt, conflict
 from concorde_trio._sansio.json_values import encode
 from concorde_trio.errors import InvalidName, UsageError
 from concorde_trio.messages import Input
 from concorde_trio.records import TEXT_LIMIT, check_name, storable_text
+from concorde_trio.sessions.store import StoredInput
 
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """What models take."""
@@ -43,6 +45,16 @@ def new_input(
         encode(each, what=f"attachment {number}", max_bytes=TEXT_LIMIT)
         _check_attachment(each, number)
     return Input(id=id or uuid.uuid4().hex, text=text, at=at, sender=sender, attachments=tuple(attachments))
+
+
+def first_receipt(known: StoredInput, session: str, given: Input) -> Receipt:
+    """The receipt of an input that is in the ledger again (SES-10a); InputConflict if it was another one."""
+    first = known.input
+    if known.session != session:
+        raise conflict(given.id, f"in session {known.session!r:.80}, and this is session {session!r:.80}")
+    if (first.text, first.attachments) != (given.text, given.attachments):
+        raise conflict(given.id)
+    return Receipt(given.id, "accepted")
 
 
 def _check_attachment(each: Any, number: int) -> None:

@@ -36,7 +36,7 @@ class KeptWork:
                 try:
                     await function()
                 except BaseException as error:  # noqa: ASYNC103 - a cancellation does travel
-                    if travels(error):
+                    if travels(error, exits=False):
                         raise
                     logger.error("what a tool of session %s left running failed", self._session, exc_info=error)
         finally:

@@ -24,6 +24,7 @@ from concorde_trio.sessions.kept_output import keep_whole
 from concorde_trio.sessions.model import Model
 from concorde_trio.sessions.retry_after import retry_after_seconds
 from concorde_trio.sessions.tool import Tool, ToolContext, ToolResult
+from concorde_trio.watchdog import named_work
 
 logger = logging.getLogger("concorde_trio.sessions")
 
@@ -96,6 +97,7 @@ class LocalHost:
         self._nursery.start_soon(self._execute, port, start, work, name=f"{start.call.name} of {port.name}")
         return work
 
+    @named_work(lambda here: f"the model client {here['model'].name} for session {here['port'].name!r}")
     async def _request(self, port: Port, start: StartRequest, work: LocalWork) -> None:
         epoch, purpose = start.epoch, start.request.purpose
         model = self._summary_model if purpose is Purpose.SUMMARY else self._model
@@ -110,7 +112,8 @@ class LocalHost:
             except trio.Cancelled:
                 raise
             except BaseException as error:  # noqa: ASYNC103 - a cancellation does travel
-                if travels(error):
+                if travels(error, exits=False):
+                    self._tell_end(f"the client of model {model.name}", port, error)
                     raise
                 failure = self._failure(error, model)
         if not work.scope.cancelled_caught:
@@ -119,6 +122,11 @@ class LocalHost:
             port.request_fired(epoch)
         else:
             port.request_stopped(epoch)
+
+    def _tell_end(self, what: str, port: Port, error: BaseException) -> None:
+        cause = not_cancelled(error)
+        if cause is not None and not isinstance(cause, GeneratorExit):
+            logger.error("%s of session %s raised %s, which stops the program", what, port.name, describe(error))
 
     def _failure(self, error: BaseException, model: Model) -> RequestFailure:
         cause = not_cancelled(error) or error
@@ -141,13 +149,15 @@ class LocalHost:
             try:
                 report = await self._call(port, start)
             except BaseException as error:  # noqa: ASYNC103 - a cancellation does travel
-                if travels(error):
+                if travels(error, exits=False):
+                    self._tell_end(f"tool {call.name}", port, error)
                     raise
                 report = CallReport(describe(error), error=True)
                 logger.info("tool %s of session %s raised", call.name, port.name, exc_info=error)
         fired = work.scope.cancelled_caught and work.reason is None
         port.call_over(call.id, registration, report, fired=fired)
 
+    @named_work(lambda here: f"tool {here['call'].name!r} (call {here['call'].id}) of session {here['port'].name!r}")
     async def _call(self, port: Port, start: StartCall) -> CallReport:
         call = start.call
         tool = self._tools().get(call.name)

@@ -104,8 +104,8 @@ class SessionStore(Protocol):
         """Its messages with a higher seq than ``after``, in order, compacted ones included."""
         ...
 
-    async def latest_messages(self, session: str, *, limit: int = 50) -> list[Message]:
-        """Its last messages, in order."""
+    async def latest_messages(self, session: str, *, before: int | None = None, limit: int = 50) -> list[Message]:
+        """Its last messages, in order; with ``before`` the last of those with a lower seq."""
         ...
 
     async def input(self, input_id: str) -> StoredInput | None:

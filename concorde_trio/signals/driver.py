@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import logging
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -207,7 +208,10 @@ class Driver:
     async def _finish(self, step: Step) -> None:
         """Commit a step, tell of it, and do what it decided."""
         if step.changes:
+            began = time.perf_counter()
             await self._store.apply(step.changes)
+            if self._bus.measured is not None:
+                self._bus.measured("commit", time.perf_counter() - began)
         self.publish(step.events)
         for live in step.starts:
             self._start(live)
@@ -239,7 +243,7 @@ class Driver:
         """TAG-4: an error may quote the tag of another run, which is live; and so may a name."""
         mask = self.core.tags.mask
         shown: dict[str, Any] = {}
-        for field in ("error", "session", "waits_for", "reason"):
+        for field in ("error", "session", "waits_for", "reason", "who"):
             text = getattr(event, field, None)
             if text and (masked := mask(text)) != text:
                 shown[field] = masked

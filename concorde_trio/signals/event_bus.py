@@ -11,12 +11,17 @@ from concorde_trio.events import Event
 
 
 class EventBus:
-    """Publishes events, in order, to every subscriber."""
+    """Publishes events, in order, to every subscriber.
+
+    ``measured``: told how many seconds things took that are no events, by name: "commit" (of the worker's changes) and "lag" (of
+    the event loop). None, and then nothing is told, unless somebody sets it. Called in Trio's thread: it must be quick and not raise.
+    """
 
     def __init__(self) -> None:
         self._sends: dict[int, trio.MemorySendChannel[Event]] = {}
         self._calls: list[Callable[[Event], None]] = []
         self._next = 0
+        self.measured: Callable[[str, float], None] | None = None
         self._closed = False
 
     def publish(self, events: Iterable[Event]) -> None:

@@ -19,6 +19,7 @@ from concorde_trio.records import Prompt, SignalRecord
 from concorde_trio.signals.handlers import Handlers
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.stopper import Stopper
+from concorde_trio.watchdog import named_work
 
 logger = logging.getLogger("concorde_trio.worker")
 
@@ -107,6 +108,7 @@ class HandlingTask:
                 sliced = time.perf_counter()
         return left
 
+    @named_work(lambda here: f"handle of signal {here['record'].id} ({here['record'].kind})")
     async def _handle(self, record: SignalRecord) -> Handled | None:
         """None: cancelled by a stop and to be run again, because its handler is repeatable (CLM-6)."""
         handler = self._handlers[record.kind]

@@ -39,6 +39,7 @@ class InHand:
         return {
             **pending_row(signal if isinstance(signal, SignalRecord) else signal.record),
             "phase": "handling" if live is None else live.phase.value,
+            "holds": live is not None and live.holds,
             "runs": 0 if live is None else len(live.runs),
             "open": 0 if live is None else live.open,
             "post_started_at": None if live is None else live.post_started_at,

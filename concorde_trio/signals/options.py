@@ -11,6 +11,7 @@ import trio
 
 from concorde_trio.errors import UsageError
 from concorde_trio.signals.emit import MAX_PAYLOAD
+from concorde_trio.watchdog import LIMIT, check_watchdog
 
 
 def _count(minimum: int) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
@@ -42,6 +43,10 @@ def _required_seconds(options: Any, attribute: attrs.Attribute[Any], value: Any)
     _seconds(options, attribute, value)
 
 
+def _watchdog(options: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    check_watchdog(value)
+
+
 @attrs.frozen(kw_only=True)
 class WorkerOptions:
     """The bounds of a worker. Times are seconds on Trio's clock; None means no bound unless it says otherwise.
@@ -53,6 +58,7 @@ class WorkerOptions:
     a drain becomes a park, and a park a cancel (STP-4). ``sweep``: how often the store is asked for signals that no
     notification told of (SIG-6). ``prune_after``: the age at which settled signals are removed, every
     ``prune_every`` (STP-5). ``wait_for_queue``: wait for another worker of this queue to end instead of raising (REC-1).
+    ``watchdog``: seconds that the event loop may be blocked before it is logged who does it and where, 0 for never.
     ``settle`` is awaited before the worker looks at what it found together (LCK-5); ``wall_clock`` gives seconds
     since the epoch. Both are for simulation and tests.
     """
@@ -70,5 +76,6 @@ class WorkerOptions:
     prune_after: float | None = attrs.field(default=None, validator=_seconds)
     prune_every: float = attrs.field(default=3_600.0, validator=_required_seconds)
     wait_for_queue: bool = False
+    watchdog: float = attrs.field(default=LIMIT, validator=_watchdog)
     settle: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     wall_clock: Callable[[], float] = time.time

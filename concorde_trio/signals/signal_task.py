@@ -6,6 +6,7 @@ when they are cancelled.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -13,12 +14,15 @@ import trio
 
 from concorde_trio._sansio.live import LiveRun
 from concorde_trio._sansio.session_changes import EmitSignals, LinkInputs
-from concorde_trio.failures import describe, travels
+from concorde_trio.failures import describe, not_cancelled, travels
 from concorde_trio.records import PostOutcome, RunOutcome, Signal
 from concorde_trio.signals.handlers import SignalHandler
 from concorde_trio.signals.outcomes import outcome_of
 from concorde_trio.signals.runtime import Execution, Runtime, executing
 from concorde_trio.signals.stopper import Stopper
+from concorde_trio.watchdog import named_work
+
+logger = logging.getLogger("concorde_trio.worker")
 
 
 class Reports(Protocol):
@@ -105,6 +109,7 @@ class SignalTask:
         if self._post is not None and self._post_stopper is not None:
             await self._run_post(*self._post, self._post_stopper)
 
+    @named_work(lambda here: f"run {here['live'].run.id}")
     async def _execute(self, live: LiveRun, stopper: Stopper) -> None:
         outcome: object = None
         raised: BaseException | None = None
@@ -115,11 +120,13 @@ class SignalTask:
                 outcome = await self._runtime.run(live.run.run_prompt)
         except BaseException as error:  # noqa: ASYNC103  A cancellation does travel.
             if travels(error):
+                _tell_end(f"run {live.run.id}", error)
                 raise
             raised = error  # It fails this run alone (RUN-3).
             self._reports.log_failure(f"run {live.run.id}", error)
         self._reports.run_over(live.run.id, outcome_of(outcome, raised, stopper), execution.with_end)
 
+    @named_work(lambda here: f"post of signal {here['signal'].id}")
     async def _run_post(self, signal: Signal, outcome: PostOutcome, stopper: Stopper) -> None:
         error: str | None = None
         limit = self._post_time_limit
@@ -131,9 +138,17 @@ class SignalTask:
                     await self._handler.run_post(signal, outcome)
         except BaseException as raised:  # noqa: ASYNC103  A cancellation does travel.
             if travels(raised):
+                _tell_end(f"post of signal {signal.id}", raised)
                 raise
             error = describe(raised)  # It fails this signal alone.
             self._reports.log_failure(f"post of signal {signal.id}", raised)
         if stopper.scope.cancelled_caught:
             error = stopper.reason or f"it took longer than post_time_limit, {limit:g} s"
         self._reports.post_over(signal.id, error)
+
+
+def _tell_end(what: str, error: BaseException) -> None:
+    """What travels ends the worker, so it is said where it came from."""
+    cause = not_cancelled(error)
+    if cause is not None and not isinstance(cause, GeneratorExit):
+        logger.error("%s raised %s, which stops the worker", what, describe(error))

@@ -27,22 +27,31 @@ from concorde_trio.records import (
 
 @attrs.frozen(kw_only=True)
 class SignalFilter:
-    """Which signals to list; None means any. ``before`` is a seq: newest first, below it."""
+    """Which signals to list; None means any. ``before`` is a seq: newest first, below it.
+
+    ``since``: only those emitted then or later (wall-clock seconds).
+    """
 
     kind: str | None = None
     state: SignalState | None = None
+    since: float | None = None
     before: int | None = None
     limit: int = 50
 
 
 @attrs.frozen(kw_only=True)
 class RunFilter:
-    """Which runs to list; None means any. ``before`` is a position: newest first, below it."""
+    """Which runs to list; None means any. ``before`` is a position: newest first, below it.
+
+    ``kind``: of their signals. ``since``: only those queued then or later (wall-clock seconds).
+    """
 
     signal_id: str | None = None
+    kind: str | None = None
     session: str | None = None
     resource: str | None = None
     state: RunState | None = None
+    since: float | None = None
     before: int | None = None
     limit: int = 50
 

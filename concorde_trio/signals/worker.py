@@ -37,6 +37,7 @@ from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeContext
 from concorde_trio.signals.store import Pruned, SignalStore, Transaction
 from concorde_trio.signals.views import LockView, LockViews, WaitView
+from concorde_trio.watchdog import watching
 
 logger = logging.getLogger("concorde_trio.worker")
 
@@ -346,6 +347,9 @@ class SignalWorker:
             task_status.started()
 
         async with AsyncExitStack() as stack:
+            stack.enter_context(
+                watching(options.watchdog, driver.publish, options.wall_clock, mask=self.mask, lag=self._lag)
+            )
             if isinstance(self._runtime, OpenableRuntime):
                 context = RuntimeContext(
                     queue=self.store.queue,
@@ -367,6 +371,10 @@ class SignalWorker:
                 # Kept, for if what is closed now hangs and is cancelled, its Cancelled takes the place of this.
                 self._failure = not_cancelled(error)
                 raise
+
+    def _lag(self, seconds: float) -> None:
+        if self._bus.measured is not None:
+            self._bus.measured("lag", seconds)
 
     async def _drive(self, driver: Driver, recovered: Callable[[], None]) -> None:
         options = self.options

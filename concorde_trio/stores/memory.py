@@ -253,9 +253,9 @@ class MemoryStore:
         """Its messages with a higher seq than ``after``, in order, compacted ones included."""
         return await self._read(lambda tables: tables.sessions.messages(session, after, limit))
 
-    async def latest_messages(self, session: str, *, limit: int = 50) -> list[Message]:
-        """Its last messages, in order."""
-        return await self._read(lambda tables: tables.sessions.latest_messages(session, limit))
+    async def latest_messages(self, session: str, *, before: int | None = None, limit: int = 50) -> list[Message]:
+        """Its last messages, in order; with ``before`` the last of those with a lower seq."""
+        return await self._read(lambda tables: tables.sessions.latest_messages(session, before, limit))
 
     async def input(self, input_id: str) -> StoredInput | None:
         """One row of the ledger, None if there is none (SES-10a)."""

@@ -6,7 +6,7 @@ when all of them were right. Messages and attachments are kept as JSON text, so 
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -155,12 +155,13 @@ class MemorySessions:
         first = bisect_right(session.seqs, after)
         return [read_message(session.texts[seq]) for seq in session.seqs[first : first + limit]]
 
-    def latest_messages(self, name: str, limit: int) -> list[Message]:
-        """The last messages, in order."""
+    def latest_messages(self, name: str, before: int | None, limit: int) -> list[Message]:
+        """The last messages, or the last of those with a lower seq, in order."""
         session = self._sessions.get(name)
         if session is None:
             return []
-        return [read_message(session.texts[seq]) for seq in session.seqs[max(0, len(session.seqs) - limit) :]]
+        end = len(session.seqs) if before is None else bisect_left(session.seqs, before)
+        return [read_message(session.texts[seq]) for seq in session.seqs[max(0, end - limit) : end]]
 
     def input(self, input_id: str) -> StoredInput | None:
         """One row of the ledger."""

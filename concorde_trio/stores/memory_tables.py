@@ -216,6 +216,7 @@ class MemoryTables:
             for record in (self._signals[each] for each in _newest(self._by_seq, where.before))
             if (where.kind is None or record.kind == where.kind)
             and (where.state is None or record.state == where.state)
+            and (where.since is None or record.emitted_at >= where.since)
         )
         return [_read_signal(record) for record in islice(found, where.limit)]
 
@@ -229,6 +230,8 @@ class MemoryTables:
             run
             for run in (self._runs[each] for each in ids)
             if (where.session is None or run.session == where.session)
+            and (where.kind is None or self._signals[run.signal_id].kind == where.kind)
+            and (where.since is None or run.queued_at >= where.since)
             and (where.state is None or run.state == where.state)
             and (where.resource is None or where.resource in run.resources)
             and (where.before is None or run.position < where.before)

@@ -303,9 +303,10 @@ class SqliteStore:
         """Its messages with a higher seq than ``after``, in order, compacted ones included."""
         return await self._opened()[1].long(partial(session_queries.messages, name=session, after=after, limit=limit))
 
-    async def latest_messages(self, session: str, *, limit: int = 50) -> list[Message]:
-        """Its last messages, in order."""
-        return await self._opened()[1].long(partial(session_queries.latest_messages, name=session, limit=limit))
+    async def latest_messages(self, session: str, *, before: int | None = None, limit: int = 50) -> list[Message]:
+        """Its last messages, in order; with ``before`` the last of those with a lower seq."""
+        query = partial(session_queries.latest_messages, name=session, before=before, limit=limit)
+        return await self._opened()[1].long(query)
 
     async def input(self, input_id: str) -> StoredInput | None:
         """One row of the ledger, None if there is none (SES-10a)."""

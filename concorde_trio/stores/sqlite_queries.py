@@ -100,6 +100,9 @@ def signals_query(where: SignalFilter) -> tuple[str, list[Any]]:
     if where.kind is not None:
         conditions.append("kind = ?")
         parameters.append(bound(where.kind))
+    if where.since is not None:
+        conditions.append("emitted_at >= ?")
+        parameters.append(where.since)
     if where.before is not None:
         conditions.append("seq < ?")
         parameters.append(where.before)
@@ -115,12 +118,18 @@ def runs_query(where: RunFilter) -> tuple[str, list[Any]]:
     if where.signal_id is not None:
         conditions.append("signal_id = ?")
         parameters.append(bound(where.signal_id))
+    if where.kind is not None:
+        conditions.append("exists (select 1 from signals where id = runs.signal_id and kind = ?)")
+        parameters.append(bound(where.kind))
     if where.session is not None:
         conditions.append("session = ?")
         parameters.append(bound(where.session))
     if where.resource is not None:
         conditions.append("exists (select 1 from json_each(runs.resources) where value = ?)")
         parameters.append(bound(where.resource))
+    if where.since is not None:
+        conditions.append("queued_at >= ?")
+        parameters.append(where.since)
     if where.before is not None:
         conditions.append("position < ?")
         parameters.append(where.before)

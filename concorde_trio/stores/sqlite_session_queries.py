@@ -28,7 +28,7 @@ KEPT = "select document from messages where session = ? and seq in (select value
 SINCE = "select document from messages where session = ? and seq > ? and seq <> ? order by seq"
 WAITING = f"select {INPUT} from inputs where session = ? and state = 'queued' and signal_id is null order by number"
 MESSAGES = "select document from messages where session = ? and seq > ? order by seq limit ?"
-LATEST_MESSAGES = "select document from messages where session = ? order by seq desc limit ?"
+LATEST_MESSAGES = "select document from messages where session = ? and seq <= ? order by seq desc limit ?"
 INPUT_BY_ID = f"select {INPUT} from inputs where id = ?"
 UNSETTLED = f"select {INPUT} from inputs where state = 'queued' order by number"
 UNSETTLED_OF = f"select {INPUT} from inputs where session = ? and state = 'queued' order by number"
@@ -99,9 +99,10 @@ def messages(connection: sqlite3.Connection, name: str, after: int, limit: int) 
     return _messages(connection.execute(MESSAGES, (bound(name), min(after, _LAST), limit)))
 
 
-def latest_messages(connection: sqlite3.Connection, name: str, limit: int) -> list[Message]:
-    """The last messages, in order."""
-    return _messages(connection.execute(LATEST_MESSAGES, (bound(name), limit)))[::-1]
+def latest_messages(connection: sqlite3.Connection, name: str, before: int | None, limit: int) -> list[Message]:
+    """The last messages, or the last of those with a lower seq, in order."""
+    last = _LAST if before is None else min(before - 1, _LAST)
+    return _messages(connection.execute(LATEST_MESSAGES, (bound(name), last, limit)))[::-1]
 
 
 def input_by_id(connection: sqlite3.Connection, input_id: str) -> StoredInput | None:

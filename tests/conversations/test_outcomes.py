@@ -124,6 +124,10 @@ def test_whatever_cuts_a_run_ends_its_turn_properly(end: str, during: str) -> No
             if during == "the model":
                 said = (await talk.messages())[-1]
                 assert said.interrupted and said.text == "I was about" and [epoch for _, epoch in model.closed] == [1]
+            if during in ("a call", "a question"):
+                why = {"an interrupt": "person interrupted", "a cancelling stop": "the worker was stopped"}
+                said = (await talk.messages())[-1]
+                assert why.get(end, "the run was stopped").lower() in said.text.lower(), "SES-7: what is true"
         async with talking(model, tool, store=store) as talk:
             assert (await talk.settled(await talk.chat("two"))).state is SignalState.DONE
             results = [each for each in await talk.messages() if each.role is Role.TOOL]

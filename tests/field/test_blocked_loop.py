@@ -18,7 +18,7 @@ from tests.field.stage import FieldModel, FieldTool, S, calls, play, says, stage
 
 pytestmark = pytest.mark.slow
 
-LOGGER = "concorde_trio.sessions"
+LOGGER = "concorde_trio.watchdog"
 
 
 def watchdogs() -> list[threading.Thread]:
@@ -75,7 +75,9 @@ async def test_a_plain_tool_that_blocks_holds_up_no_other_session(barks: Barks) 
         assert (await scene.messages())[2].text == "they were done"
 
 
-async def test_a_tool_that_blocks_the_event_loop_is_named_while_it_does(barks: Barks) -> None:
+async def test_a_tool_that_blocks_the_event_loop_is_named_while_it_does(
+    barks: Barks, caplog: pytest.LogCaptureFixture
+) -> None:
     """F-28: an async tool that blocks all the same, until the watchdog has said so; once, with its frames, and an event after."""
 
     async def rude(arguments: Any, context: Any) -> str:
@@ -89,8 +91,10 @@ async def test_a_tool_that_blocks_the_event_loop_is_named_while_it_does(barks: B
             await trio.sleep(0.01)
         (event,) = scene.told(LoopBlocked)
         assert event.seconds >= 0.2 and "wait" in event.where
+        assert event.who == f"tool 'rude' (call {(await scene.messages())[1].calls[0].id}) of session {S!r}"
         (said,) = barks.said
-        assert "in rude" in said and "barks.heard.wait(50)" in said
+        assert "in rude" in said and "barks.heard.wait(50)" in said and "held up by tool 'rude'" in said
+        assert [each for each in caplog.messages if each.startswith(f"{event.who} blocked the event loop for")]
     await gone()
 
 

@@ -230,6 +230,7 @@ class World:
                 queued=[each.input for each in waiting if each.signal_id is None and not each.prompt],
                 linked={each.input.id: Linked(each.input, each.signal_id) for each in waiting if each.signal_id},
                 held=row.held,
+                order=[each.input.id for each in waiting],
             )
             self.machine.close_prompts([each.input for each in waiting if each.signal_id is None and each.prompt])
             if self.gated:

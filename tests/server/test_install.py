@@ -110,6 +110,20 @@ async def test_rebinding_reaches_our_routes_in_their_app_neither() -> None:
             assert (await house.agent.get("/mine", headers=foreign)).status_code == expected
 
 
+async def test_a_route_of_theirs_that_would_hide_one_of_ours_is_refused(house: House) -> None:
+    """SRV-1: nobody would notice which of the two answers; below a prefix both do, and / is theirs."""
+    app = QuartTrio("theirs")
+    app.add_url_rule("/", "home", lambda: "their home")
+    app.add_url_rule("/login", "log_in", lambda: "their login", methods=["POST"])
+    with pytest.raises(UsageError, match="POST /login"):
+        install(app, house.worker)
+    other = QuartTrio("theirs")
+    other.add_url_rule("/", "home", lambda: "their home")
+    other.add_url_rule("/login", "log_in", lambda: "their login", methods=["DELETE"])
+    install(other, house.worker)
+    assert await (await other.test_client().get("/", headers={"host": "localhost"})).get_data() == b"their home"
+
+
 async def test_an_app_has_one_agent_server(house: House) -> None:
     """SRV-8: with two, a request could come from two runs."""
     with pytest.raises(UsageError, match="install it once"):

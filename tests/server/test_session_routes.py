@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -212,7 +213,32 @@ async def test_sessions_and_messages_are_given_in_pages(house: SessionHouse) -> 
     assert [each["seq"] for each in (await house.get(*path, limit=1))["messages"]] == [2]
     page = await house.get(*path, limit=1, after=0)
     assert [each["seq"] for each in page["messages"]] == [1] and page["next"] == 1
-    assert (await house.get(*path, after=2)) == {"messages": [], "next": None}
+    assert (await house.get(*path, after=2)) == {"messages": [], "next": None, "previous": 3}
+
+
+async def test_messages_are_read_backward_from_the_last_one_and_forward_again(house: SessionHouse) -> None:
+    """SRV-2: previous leads back as before, next leads on as after; both together are a range."""
+    path = ("sessions", "ann", "messages")
+    for number in range(4):
+        await house.say("ann", f"hello {number}")
+        await house.model.answer("ann", f"hi {number}")
+        await house.until("ann", run=None, on="input", messages=2 * number + 2)
+
+    def seqs(page: Any) -> list[int]:
+        return [each["seq"] for each in page["messages"]]
+
+    page = await house.get(*path, limit=3)
+    assert (seqs(page), page["next"], page["previous"]) == ([6, 7, 8], None, 6)
+    page = await house.get(*path, limit=3, before=page["previous"])
+    assert (seqs(page), page["next"], page["previous"]) == ([3, 4, 5], 5, 3)
+    assert seqs(await house.get(*path, after=page["next"])) == [6, 7, 8]
+    page = await house.get(*path, limit=3, before=page["previous"])
+    assert (seqs(page), page["previous"]) == ([1, 2], None)
+    page = await house.get(*path, after=2, before=6)
+    assert (seqs(page), page["next"], page["previous"]) == ([3, 4, 5], None, 3)
+    page = await house.get(*path, after=2, before=8, limit=2)
+    assert (seqs(page), page["next"]) == ([3, 4], 4)
+    assert seqs(await house.get(*path, before=1)) == []
 
 
 async def test_a_worker_whose_runtime_keeps_no_sessions_says_what_to_do() -> None:

@@ -129,8 +129,10 @@ async def test_a_done_outcome_with_an_error_is_done_without_one(autojump_clock: 
     ],
     ids=["Ctrl-C", "exit", "Ctrl-C in a group"],
 )
-async def test_what_ends_programs_travels(autojump_clock: Clock, error: BaseException) -> None:
-    """RUN-3: and the run it came from is left to recovery; a lone one arrives unwrapped."""
+async def test_what_ends_programs_travels(
+    autojump_clock: Clock, error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    """RUN-3: and the run it came from is left to recovery, and named in the log; a lone one arrives unwrapped."""
     store = MemoryStore()
     with pytest.raises(type(error)) as caught:
         async with open_worker(store, Returns(_raise(error)), {"a": lambda signal: [Prompt(text="x")]}) as worker:
@@ -138,7 +140,9 @@ async def test_what_ends_programs_travels(autojump_clock: Clock, error: BaseExce
     assert caught.value is error or isinstance(error, BaseExceptionGroup)
     assert worker.status == "stopped" and worker.last_error is not None
     async with store.open():
-        assert [entry.runs[0].state for entry in await store.unfinished()] == ["running"]
+        ((run,),) = [entry.runs for entry in await store.unfinished()]
+        assert run.state == "running"
+    assert f"run {run.id} raised " in caplog.text and "which stops the worker" in caplog.text
 
 
 class Odd(BaseException):

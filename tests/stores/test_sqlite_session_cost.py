@@ -127,7 +127,7 @@ def test_what_a_loop_does_takes_as_many_steps_after_years(tmp_path: Path) -> Non
             [
                 steps(connection, lambda each: queries.load_session(each, "ann")),
                 steps(connection, lambda each: queries.sessions(each, SessionFilter(limit=200))),
-                steps(connection, lambda each: queries.latest_messages(each, "ann", 3)),
+                steps(connection, lambda each: queries.latest_messages(each, "ann", None, 3)),
                 steps(connection, lambda each: queries.unsettled_inputs(each, None)),
             ]
         )

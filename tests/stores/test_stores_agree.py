@@ -246,6 +246,7 @@ class StoresAgree(RuleBasedStateMachine):
 
     @rule(
         signal_id=st.none() | SIGNALS,
+        kind=st.none() | KINDS,
         session=st.none() | SESSIONS,
         resource=st.none() | st.just("w"),
         state=st.none() | st.sampled_from(RunState),

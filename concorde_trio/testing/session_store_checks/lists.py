@@ -87,6 +87,8 @@ async def messages_are_read_by_pages(make_store: MakeStore) -> None:
         assert [each.seq for each in await store.latest_messages("ann", limit=3)] == [5, 8, 13]
         assert [each.seq for each in await store.latest_messages("ann", limit=50)] == [1, 2, 3, 5, 8, 13]
         assert await store.latest_messages("ann", limit=0) == []
+        for before, limit, seqs in ((8, 2, [3, 5]), (9, 2, [5, 8]), (3, 50, [1, 2]), (1, 50, []), (2**70, 1, [13])):
+            assert [each.seq for each in await store.latest_messages("ann", before=before, limit=limit)] == seqs
         await store.apply([said(seq) for seq in range(20, 100)])
         assert len(await store.messages("ann")) == len(await store.latest_messages("ann")) == 50
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import attrs
+
 from concorde_trio._sansio.changes import ClaimSignal, EndRun, FinishRequest, QueueRuns, SettleSignal, StartRun
 from concorde_trio.records import RequestKind, RunState, SignalState
 from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter
@@ -77,6 +79,35 @@ async def signals_are_listed_newest_first(make_store: MakeStore) -> None:
         assert await ids(SignalFilter(before=last.seq, limit=3)) == "654"
         assert await ids(SignalFilter(before=last.seq, kind="k0", state=SignalState.PENDING)) == "620"
         assert (await store.signals(SignalFilter(limit=1)))[0] == await store.signal("9")
+
+
+async def lists_begin_at_a_time(make_store: MakeStore) -> None:
+    """SRV-2: since: what was emitted, or queued, then or later; runs by the kind of their signals, too."""
+    async with opened(make_store) as store:
+        new = [new_signal(f"{at}", kind=f"k{at % 2}") for at in range(5)]
+        await store.emit([attrs.evolve(each, emitted_at=float(at)) for at, each in enumerate(new)])
+        for signal_id in "12":
+            await store.apply([ClaimSignal(signal_id, CLAIMED)])
+            await store.apply([QueueRuns(signal_id, (new_run(signal_id, int(signal_id), queued_at=7.5),))])
+        await store.apply([ClaimSignal("3", CLAIMED)])
+        await store.apply([QueueRuns("3", (new_run("3", 3, queued_at=8.5),))])
+
+        async def ids(where: SignalFilter) -> str:
+            return "".join(signal.id for signal in await store.signals(where))
+
+        async def runs(where: RunFilter) -> list[int]:
+            return [run.position for run in await store.runs(where)]
+
+        assert await ids(SignalFilter(since=2.0)) == "432"
+        assert await ids(SignalFilter(since=2.5, kind="k0", limit=9)) == "4"
+        assert await ids(SignalFilter(since=5.0)) == await ids(SignalFilter(since=1e300)) == ""
+        assert await ids(SignalFilter(since=-1.0)) == "43210"
+        assert await runs(RunFilter(since=7.5)) == [3, 2, 1]
+        assert await runs(RunFilter(since=8.0)) == [3]
+        assert await runs(RunFilter(since=9.0)) == []
+        assert await runs(RunFilter(kind="k1")) == [3, 1]
+        assert await runs(RunFilter(kind="k1", since=7.0, before=3)) == [1]
+        assert await runs(RunFilter(kind="k9")) == await runs(RunFilter(kind="\ud800")) == []
 
 
 async def runs_are_listed_newest_first(make_store: MakeStore) -> None:
