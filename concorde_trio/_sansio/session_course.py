@@ -309,10 +309,9 @@ class SessionCourse:
         """
         lock = self.books.lock
         if epoch is None:
-            expired: tuple[Expired | None, ...] = lock.sweep_expired()
-        else:
-            expired = (lock.expire(epoch),)
-        self._taken += [each for each in expired if each is not None]
+            self._taken += lock.sweep_expired()
+        elif (expired := lock.expire(epoch)) is not None:
+            self._taken.append(expired)
         return bool(self._taken)
 
     def _sweep(self) -> bool:

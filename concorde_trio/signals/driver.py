@@ -257,15 +257,15 @@ class Driver:
         stopper = self.stoppers[run.id] = Stopper()
         task = self._tasks.get(run.signal_id)
         if task is None:
-            task = self._open_task(live.signal.record.id, live.signal.record.kind)
+            task = self._open_task(live.signal.record.id, live.signal.record.kind, holds=live.signal.holds)
         task.start(live, stopper)
         if run.time_limit is not None:
             limit, run_id = run.time_limit, run.id
             self._at(trio.current_time() + limit, lambda: self._time_is_up(run_id, limit), run_id)
 
-    def _open_task(self, signal_id: str, kind: str) -> SignalTask:
+    def _open_task(self, signal_id: str, kind: str, *, holds: bool) -> SignalTask:
         assert self._nursery is not None
-        task = SignalTask(self._runtime, self._handlers.get(kind), self, self._options.post_time_limit)
+        task = SignalTask(self._runtime, self._handlers.get(kind), self, self._options.post_time_limit, holds=holds)
         self._tasks[signal_id] = task
         self._nursery.start_soon(task.run)
         return task
@@ -273,7 +273,7 @@ class Driver:
     def _runs_over(self, signal_id: str, post: tuple[Signal, PostOutcome] | None) -> None:
         task = self._tasks.get(signal_id)
         if task is None and post is not None:
-            task = self._open_task(signal_id, post[0].kind)
+            task = self._open_task(signal_id, post[0].kind, holds=True)
         if task is not None:
             task.finish(post)
             if post is None:

@@ -47,7 +47,13 @@ class SignalTask:
     """The task of one signal. ``start`` and ``finish`` are called by the driver, once their marks are stored."""
 
     def __init__(
-        self, runtime: Runtime, handler: SignalHandler | None, reports: Reports, post_time_limit: float | None
+        self,
+        runtime: Runtime,
+        handler: SignalHandler | None,
+        reports: Reports,
+        post_time_limit: float | None,
+        *,
+        holds: bool,
     ) -> None:
         self._runtime = runtime
         self._handler = handler
@@ -55,7 +61,9 @@ class SignalTask:
         self._post_time_limit = post_time_limit
         self._nursery: trio.Nursery | None = None
         self._early: list[tuple[LiveRun, Stopper]] = []
-        self._over = trio.Event()
+        self._complete = False
+        self._completed: trio.Event | None = None  # made where it is waited for: most signals have one run
+        self._over = trio.Event() if holds else None
         self._post: tuple[Signal, PostOutcome] | None = None
         self._post_stopper: Stopper | None = None
 
@@ -65,12 +73,22 @@ class SignalTask:
             self._early.append((live, stopper))
         else:
             self._nursery.start_soon(self._execute, live, stopper)
+        if not live.signal.unstarted:
+            self._complete_now()
+
+    def _complete_now(self) -> None:
+        """No run is still to start: the nursery ends with those it has."""
+        self._complete = True
+        if self._completed is not None:
+            self._completed.set()
 
     def finish(self, post: tuple[Signal, PostOutcome] | None) -> None:
         """All runs have ended; ``post`` is what the post phase is to be called with, if it is to be called."""
         if post is not None:
             self._post, self._post_stopper = post, Stopper()
-        self._over.set()
+        self._complete_now()
+        if self._over is not None:
+            self._over.set()
 
     def stop_post(self, reason: str) -> None:
         """End the post phase, if it was to be called."""
@@ -85,7 +103,11 @@ class SignalTask:
                 for live, stopper in self._early:
                     nursery.start_soon(self._execute, live, stopper)
                 self._early.clear()
-                await self._over.wait()
+                if not self._complete:
+                    self._completed = trio.Event()
+                    await self._completed.wait()
+        if self._over is not None:
+            await self._over.wait()
         if self._post is not None and self._post_stopper is not None:
             await self._run_post(*self._post, self._post_stopper)
 
