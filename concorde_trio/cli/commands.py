@@ -19,6 +19,7 @@ COMMANDS = {
     "runs": "listing",
     "why": "locks",
     "locks": "locks",
+    "top": "top",
     "sessions": "sessions",
     "send": "send",
     "chat": "chat",

@@ -26,7 +26,7 @@ class Picture:
     def __init__(self) -> None:
         self.served = False
         self.stale = False
-        self.at = 0.0
+        self.taken = 0.0  # when the snapshot was
         self.worker: Row = {"status": "unknown", "stop_mode": None, "last_error": None}
         self.runs: dict[str, Row] = {}
         self.signals: dict[str, Row] = {}
@@ -46,7 +46,7 @@ class Picture:
         self._boot, self._number = boot, number
         self._since.clear()
         self.served, self.stale = bool(boot), False
-        self.at, self.worker = snapshot["at"], dict(snapshot["worker"])
+        self.taken, self.worker = snapshot["at"], dict(snapshot["worker"])
         self.runs = {row["id"]: dict(row) for row in snapshot["runs"]}
         self.signals = {row["id"]: dict(row) for row in snapshot["signals"]}
         self.pending = {row["id"]: dict(row) for row in snapshot["pending"]}
@@ -74,7 +74,6 @@ class Picture:
         self._number = number
         self._since.append((number, name, event))
         self.stale = True
-        self.at = max(self.at, event.get("at", 0.0))
         told = _TOLD.get(name)
         if told is not None:
             told(self, event)

@@ -1,7 +1,7 @@
 """What is going on, in one document: a gateway's ``GET /snapshot``, or the same made of the database's rows.
 
-The law: of a queue that no worker serves it says what the rows say, and nothing more: its ``id`` is null, its worker is
-``none``, and of sessions those are there whose input waits. Nothing is settled by looking.
+The law: of the database it says what the rows say, and nothing more: its ``id`` is null, its worker is ``none``, or
+``unasked`` where there is one, and of sessions those are there whose input waits. Nothing is settled by looking.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 RUNS = 10_000
 """Runs that are asked for: the most that a gateway gives."""
 SIGNALS, PENDING, SESSIONS, LOCKS = 2_000, 200, 200, 1_000
-NOBODY = "none"
-"""The status of the worker where there is none."""
+NOBODY, UNASKED = "none", "unasked"
+"""The status of the worker where there is none, and where there is one that is not asked."""
 
 
 def snapshot_of(path: Path, *, direct: bool) -> Document:
@@ -46,12 +46,13 @@ async def stored_snapshot(path: Path) -> Document:
     from concorde_trio.stores.sqlite import SqliteStore
 
     store = SqliteStore(path, busy_timeout=BUSY_TIMEOUT)
+    status = NOBODY if read_endpoint(path) is None else UNASKED
     async with store.open():
-        found: Document = (await mask_of(store))(await _of_rows(store))
+        found: Document = (await mask_of(store))(await _of_rows(store, status))
     return found
 
 
-async def _of_rows(store: SqliteStore) -> Document:
+async def _of_rows(store: SqliteStore, status: str) -> Document:
     from concorde_trio._sansio.dispatch import Dispatcher
     from concorde_trio.records import SignalPhase
     from concorde_trio.signals.in_hand import InHand, pending_row
@@ -68,7 +69,7 @@ async def _of_rows(store: SqliteStore) -> Document:
     return {
         "id": None,
         "at": time.time(),
-        "worker": {"status": NOBODY, "stop_mode": None, "last_error": None},
+        "worker": {"status": status, "stop_mode": None, "last_error": None},
         "signals": [
             {**row, "phase": "handling"} if row["id"] in handling else row
             for row in map(hand.signal_row, signals[:SIGNALS])
