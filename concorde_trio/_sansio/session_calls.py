@@ -181,6 +181,11 @@ class Calls:
             return self._by_registration.get(registration)
         return next((each for each in self._by_registration.values() if each.call.id == call_id), None)
 
+    def registration_of(self, call_id: str | None) -> int | None:
+        """Which registration a result that names its call alone is for; None if none waits for one."""
+        live = self._find(call_id, None)
+        return None if live is None else live.registration
+
     def left(self, registration: int, call: ToolCall, what: str, number: int, about: str) -> int:
         """Work that a call leaves behind; the number of its record."""
         live = self._by_registration.get(registration)

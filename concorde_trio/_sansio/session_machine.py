@@ -230,6 +230,7 @@ class SessionMachine(SessionCourse):
         """Something of a stream came; whether it is waited for."""
         if self._sweep():
             self._go_on()
+        purpose = purpose or self.purpose_out
         if purpose is Purpose.SUMMARY:
             return self.calls.summaries.progress(epoch, event)
         return self.requests.progress(epoch, purpose, event)
@@ -237,11 +238,24 @@ class SessionMachine(SessionCourse):
     def request_over(self, epoch: int | None, purpose: Purpose | None, failure: RequestFailure | None) -> None:
         """A request's stream has ended: with ReplyEnd, or with this failure."""
         self._sweep()
+        purpose = purpose or self.purpose_out
         if purpose is Purpose.SUMMARY:
             self.calls.summaries.over(epoch, failure)
         elif self.requests.matches(epoch, purpose):
             self._replied(failure)
         self._go_on()
+
+    @property
+    def purpose_out(self) -> Purpose | None:
+        """What the request is for that is out: there is one at most, and what does not say what it is of is of that (SES-2)."""
+        if self.requests.current is not None:
+            return self.requests.current.purpose
+        return None if self.calls.summaries.current is None else Purpose.SUMMARY
+
+    def epoch_out(self, purpose: Purpose | None) -> int | None:
+        """The epoch of the request that is out, if it is for this; None where none is."""
+        out = self.requests.current or self.calls.summaries.current
+        return None if out is None or purpose not in (None, self.purpose_out) else out.epoch
 
     def call_over(
         self, call_id: str | None, registration: int | None, report: CallReport, *, fired: bool = False

@@ -112,8 +112,9 @@ class SessionLoop:
         if type(event) is tuple:
             epoch, purpose, came = event
             if machine.progress(epoch, purpose, came):
+                purpose = purpose or machine.purpose_out
                 self._extend(purpose)
-                if purpose is Purpose.TURN or purpose is None:
+                if purpose is Purpose.TURN:
                     self.watchers.stream(came)
             await self._do_step()
             return
@@ -234,13 +235,12 @@ class SessionLoop:
 
     def request_over(self, epoch: int | None, purpose: Purpose | None, failure: RequestFailure | None = None) -> None:
         """A request has ended."""
-        if epoch is not None:
-            self._put(partial(self._request_over, epoch, purpose, failure))
-        else:
-            self._put(partial(self.machine.request_over, epoch, purpose, failure))
+        self._put(partial(self._request_over, epoch, purpose, failure))
 
-    def _request_over(self, epoch: int, purpose: Purpose | None, failure: RequestFailure | None) -> None:
-        self._requests.pop(epoch, None)
+    def _request_over(self, epoch: int | None, purpose: Purpose | None, failure: RequestFailure | None) -> None:
+        over = self.machine.epoch_out(purpose) if epoch is None else epoch
+        if over is not None:
+            self._requests.pop(over, None)
         self.machine.request_over(epoch, purpose, failure)
 
     def request_stopped(self, epoch: int) -> None:
@@ -265,8 +265,9 @@ class SessionLoop:
         self._put(partial(self._call_over, call_id, registration, report, fired))
 
     def _call_over(self, call_id: str | None, registration: int | None, report: CallReport, fired: bool) -> None:
-        if registration is not None:
-            self._calls.pop(registration, None)
+        over = self.machine.calls.registration_of(call_id) if registration is None else registration
+        if over is not None:
+            self._calls.pop(over, None)
         self.machine.call_over(call_id, registration, report, fired=fired)
 
     def left(self, registration: int, call: ToolCall, leftover: Leftover) -> _Left:

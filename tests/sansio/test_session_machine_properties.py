@@ -131,7 +131,7 @@ class Sessions(RuleBasedStateMachine):
         out = self.out()
         assert out is not None
         for event in came:
-            self.world.feed(out[0] if name_it else None, out[1], event)
+            self.world.feed(*(out if name_it else (None, None)), event)
 
     @precondition(lambda self: self.world.requests)
     @rule(
@@ -176,12 +176,12 @@ class Sessions(RuleBasedStateMachine):
     def a_request_fails(self, failure: RequestFailure | None, name_it: bool) -> None:
         out = self.out()
         assert out is not None
-        self.request_over(out[0] if name_it else None, out[1], failure)
+        self.request_over(*(out if name_it else (None, None)), failure)
 
-    def request_over(self, epoch: int | None, purpose: Purpose, failure: RequestFailure | None) -> None:
+    def request_over(self, epoch: int | None, purpose: Purpose | None, failure: RequestFailure | None) -> None:
         out = self.out()
         # What it names may have been given up in the meantime: then another request may be out, which is not over.
-        meant = out is not None and epoch in (None, out[0]) and purpose is out[1]
+        meant = out is not None and epoch in (None, out[0]) and purpose in (None, out[1])
         self.world.machine.request_over(epoch, purpose, failure)
         self.world.pump(over=out[0] if out is not None and meant else None)
 
