@@ -59,8 +59,9 @@ class Snapshot:
         written = [self._json(head)[:-1]]
         if "signals" in parts:
             here = ids(signals)
-            # Asked after the id was taken: who is claimed in between is missing here, and an event tells of it.
-            pending = [one for one in await worker.store.pending(PENDING + 1 + len(here)) if one.id not in here]
+            # Asked after the id was taken: who is claimed in between is missing here, and an event tells of it. A store can
+            # still call pending what is being handled, a batch of the dispatcher's at most.
+            pending = [one for one in await worker.store.pending(PENDING + PIECE + 1) if one.id not in here]
             shown = [] if hand is None else await self._rows(signals[:SIGNALS], lambda some: map(hand.signal_row, some))
             written.append(_part("signals", shown, max(0, len(signals) - SIGNALS)))
             waiting = await self._rows(pending[:PENDING], lambda some: map(pending_row, some))
