@@ -1,6 +1,6 @@
 // Ties it together: who is logged in, which view is shown, what is looked at, and when things are painted. The law: events
-// only change the model; the page is painted at most once a frame, its lists are made anew at most four times a second, and
-// what is not shown costs nothing.
+// only change the model; what is shown is made anew at most four times a second, in a frame; a hand that scrolls or moves is
+// followed in the next frame; and what is not shown costs nothing.
 
 import { Actions, tell } from "./ask.js";
 import { Card } from "./chain.js";
@@ -149,7 +149,6 @@ function frame(at) {
   } else if (dirty) {
     setTimeout(frameSoon, LISTS_EVERY - (at - listedAt) + 1);
   }
-  views[view].paintSoon();
 }
 
 // Times go on though nothing happens. A lane is drawn often enough to move by a pixel or so, not more.

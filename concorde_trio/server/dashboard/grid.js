@@ -59,7 +59,8 @@ export class Grid {
 
   /** Paints what is in sight with the next frame. */
   paintSoon() {
-    if (this.#asked === 0 && this.root.offsetParent !== null) {
+    // Asked of attributes: to ask whether it is to be seen would lay out the page, for each piece of news.
+    if (this.#asked === 0 && !this.root.hidden && !this.root.parentElement.hidden) {
       this.#asked = requestAnimationFrame(() => {
         this.#asked = 0;
         this.paint();

@@ -43,8 +43,10 @@ export function clock(seconds) {
 export function moment(at) {
   if (at === null || at === undefined) return "";
   const date = new Date(at * 1000);
-  const time = date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
-  return date.toDateString() === new Date().toDateString() ? time : `${date.toISOString().slice(0, 10)} ${time}`;
+  const pad = (number) => String(number).padStart(2, "0");
+  const time = `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;
+  const day = (each) => `${each.getFullYear()}-${pad(each.getMonth() + 1)}-${pad(each.getDate())}`;
+  return day(date) === day(new Date()) ? time : `${day(date)} ${time}`;
 }
 
 /** `3 runs`, `1 run`. */
