@@ -91,7 +91,7 @@ class Sessions(RuleBasedStateMachine):
         given, known = Input(id=input_id, text=text, at=1.0), store.inputs.get(input_id)
         if known is not None and known.state is not InputState.QUEUED:
             return  # settled ids are the ledger's to know (see SessionHarness.submit)
-        before, waiting = dict(store.inputs), len(store.queued()) + len(store.queued(linked=True))
+        before, waiting = dict(store.inputs), self.waiting()
         if known is not None and known.input.text != text:
             with pytest.raises(InputConflict):
                 world.machine.submit(given)
@@ -103,6 +103,10 @@ class Sessions(RuleBasedStateMachine):
         assert (input_id in store.inputs) is receipt.accepted, "SES-10a: stored before it is accepted"
         if not receipt.accepted or known is not None:
             assert store.inputs.keys() == before.keys()
+
+    def waiting(self) -> int:
+        """How many inputs the session knows that wait."""
+        return len(self.world.store.queued()) + len(self.world.store.queued(linked=True))
 
     @rule(input_id=IDS)
     def cancel_input(self, input_id: str) -> None:

@@ -22,11 +22,20 @@ class RunsOfSessions(Sessions):
     prompts = 0
     signal_id: str | None = None
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.queued_once: dict[str, bool] = {}  # whether it was accepted into the queue, by id
+
     def next_linked(self) -> str | None:
         """The input of the oldest signal: runs of one session go in the order of their signals (LCK-2)."""
         inputs = self.world.store.inputs
         linked = self.world.store.queued(linked=True)
         return min(linked, key=lambda each: int((inputs[each].signal_id or "")[3:]), default=None)
+
+    def waiting(self) -> int:
+        """What another process wrote is not heard of before the next begin or end of a run."""
+        known = self.world.machine.linked
+        return len(self.world.store.queued()) + sum(each in known for each in self.world.store.queued(linked=True))
 
     def hears(self) -> None:
         """What is stored, told to the machine, as at the begin and the end of a run."""
@@ -127,6 +136,8 @@ class RunsOfSessions(Sessions):
             world = self.world
             assert not world.requests and not world.calls and not world.turn_open, "SES-20: no turn without a run"
             self.every_input_has_a_signal_or_a_run_that_comes()
+        if hasattr(self, "world"):
+            self.nothing_overtakes_what_waited_in_a_queue()
 
     def every_input_has_a_signal_or_a_run_that_comes(self) -> None:
         """SES-20, SES-10: whoever is only in the queue came before one that is linked, and runs with it."""
@@ -138,6 +149,18 @@ class RunsOfSessions(Sessions):
 
     def input_of(self, input_id: str) -> Input:
         return self.world.store.inputs[input_id].input
+
+    def nothing_overtakes_what_waited_in_a_queue(self) -> None:
+        """SES-10: what was accepted later, as a signal, is not delivered before it."""
+        store = self.world.store
+        places = [each.id for message in store.messages for each in message.inputs]
+        for at, (name, row) in enumerate(store.inputs.items()):
+            self.queued_once.setdefault(name, row.signal_id is None and not row.prompt)
+            if not self.queued_once[name] or row.state is InputState.CANCELLED or name in store.stood_for:
+                continue
+            for other in list(store.inputs)[at + 1 :]:
+                if self.queued_once.get(other) is False and other in places:
+                    assert name in places and places.index(name) < places.index(other), f"{other} overtook {name}"
 
     def goes_on(self, input_id: str = "next") -> None:
         """SES-10a: each input that waits gets a run, and one that comes to a session without a run becomes a signal."""
