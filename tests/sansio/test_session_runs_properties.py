@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 from concorde_trio._sansio.model_events import Purpose, StopReason
 from concorde_trio._sansio.session_changes import AddInput, EmitSignals
@@ -21,10 +21,6 @@ class RunsOfSessions(Sessions):
     gated = True
     prompts = 0
     signal_id: str | None = None
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.queued_once: dict[str, bool] = {}  # whether it was accepted into the queue, by id
 
     def next_linked(self) -> str | None:
         """The input of the oldest signal: runs of one session go in the order of their signals (LCK-2)."""
@@ -105,6 +101,15 @@ class RunsOfSessions(Sessions):
             world.machine.signal_settled(self.signal_id)
         world.pump()
 
+    @rule()
+    def a_run_leaves_something_and_so_does_another_process(self) -> None:
+        """The way there, in one step."""
+        if self.world.machine.run is None:
+            self.a_run_begins(True, True, None)
+        self.submit(f"q{len(self.world.store.inputs)}", "go")
+        self.another_process_sends_something()
+        self.a_run_ends("nothing")
+
     @precondition(lambda self: self.world.machine.run is not None)
     @rule()
     def the_worker_stops(self) -> None:
@@ -130,6 +135,7 @@ class RunsOfSessions(Sessions):
         if (out := self.out()) is not None and out[1] is Purpose.TURN:
             self.a_model_replies("on it", calls, StopReason.CALLS, usage, True)
 
+    @invariant()
     def all_is_well(self) -> None:
         super().all_is_well()
         if hasattr(self, "world") and self.world.machine.run is None:
@@ -155,11 +161,10 @@ class RunsOfSessions(Sessions):
         store = self.world.store
         places = [each.id for message in store.messages for each in message.inputs]
         for at, (name, row) in enumerate(store.inputs.items()):
-            self.queued_once.setdefault(name, row.signal_id is None and not row.prompt)
-            if not self.queued_once[name] or row.state is InputState.CANCELLED or name in store.stood_for:
+            if not row.joined or row.state is InputState.CANCELLED or name in store.stood_for:
                 continue
             for other in list(store.inputs)[at + 1 :]:
-                if self.queued_once.get(other) is False and other in places:
+                if not store.inputs[other].joined and not store.inputs[other].prompt and other in places:
                     assert name in places and places.index(name) < places.index(other), f"{other} overtook {name}"
 
     def goes_on(self, input_id: str = "next") -> None:
