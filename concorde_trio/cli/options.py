@@ -78,6 +78,13 @@ def limit_option(command: Command) -> Command:
     )(command)
 
 
+def follow_option(command: Command) -> Command:
+    """``--follow``: go on after the list."""
+    return click.option(
+        "--follow", "following", is_flag=True, help="Then print each change as it happens, until Ctrl-C."
+    )(command)
+
+
 def read_json(text: str, param: str) -> Any:
     """The JSON value in ``text``, or in stdin when it is ``-``; UsageError says where it is none."""
     if text == "-":
