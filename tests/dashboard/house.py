@@ -89,7 +89,8 @@ class Way:
 class House:
     """One house at one address, whatever number of times it is started."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *more: str) -> None:
+        self._more = more
         self.folder = folder
         self.database = folder / "house.db"
         self.port = free_port()
@@ -117,7 +118,7 @@ class House:
 
     def start(self) -> None:
         """Start it, and wait until it serves."""
-        command = [sys.executable, str(PROGRAM), str(self.database), str(self.port), self.token]
+        command = [sys.executable, str(PROGRAM), str(self.database), str(self.port), self.token, *self._more]
         with (self.folder / "house.log").open("a", encoding="utf-8") as log:
             self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         assert self._process.stdout is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,6 +39,17 @@ def test_the_token_can_stand_behind_the_dashboards_own_address(chromium: Any, ho
         page.open(f"{address(house)}#token={house.token}")
         assert house.token not in page.page.url
         page.check()
+
+
+def test_an_app_with_a_page_of_its_own_has_the_dashboard_below(chromium: Any, tmp_path: Path) -> None:
+    """SRV-1: the link leads to it there too, and the app's page stays what it is."""
+    with House(tmp_path, "own") as house, WatchedPage(chromium) as page:
+        page.open(house.link)
+        run = house.start_run("ann")
+        page.page.wait_for_selector(f'.bar[data-run="{run}"]')
+        page.check()
+        page.page.goto(address(house))
+        assert page.page.inner_text("body") == "my own page"
 
 
 def test_who_is_not_logged_in_gets_a_form_that_takes_the_right_token_only(chromium: Any, house: House) -> None:
