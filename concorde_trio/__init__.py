@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         TurnResult,
     )
     from concorde_trio.client.client import Client
+    from concorde_trio.client.following import Happened, Reset
     from concorde_trio.conversations.session_input import SessionInputHandler
     from concorde_trio.gateway import Gateway
     from concorde_trio.log_context import JsonLogFormatter, RunLogFilter
@@ -87,6 +88,7 @@ _HOMES = {
     "DerivedSession": "runtimes.command_session",
     "FunctionRuntime": "runtimes.function",
     "Gateway": "gateway",
+    "Happened": "client.following",
     "Host": "sessions.host",
     "InProcessRuntime": "runtimes.in_process",
     "Input": "messages",
@@ -112,6 +114,7 @@ _HOMES = {
     "Receipt": "_sansio.input_queue",
     "ReplyEnd": "_sansio.model_events",
     "RequestFailure": "_sansio.session_terms",
+    "Reset": "client.following",
     "Role": "messages",
     "Rule": "runtimes.command_rules",
     "RunInfo": "records",
@@ -175,6 +178,7 @@ __all__ = [
     "DerivedSession",
     "FunctionRuntime",
     "Gateway",
+    "Happened",
     "Host",
     "InProcessRuntime",
     "Input",
@@ -200,6 +204,7 @@ __all__ = [
     "Receipt",
     "ReplyEnd",
     "RequestFailure",
+    "Reset",
     "Role",
     "Rule",
     "RunInfo",

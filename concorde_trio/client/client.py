@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Literal, Self, cast
 
+from concorde_trio.client.following import Following, follow
 from concorde_trio.client.pages import Pages
 from concorde_trio.client.wire import EventReader, Wire
 from concorde_trio.documents import (
@@ -204,6 +205,39 @@ class Client:
         """
         return self._wire.events("sessions", name, "live")
 
+    # --- what happens ---
+
+    def follow(
+        self,
+        *,
+        kinds: Iterable[str] | None = None,
+        session: str | None = None,
+        signal: str | None = None,
+        run: str | None = None,
+        after: str | None = None,
+    ) -> AbstractAsyncContextManager[Following]:
+        """Everything that happens, over torn connections and restarts: ``async with client.follow() as following: ...``.
+
+        It gives an async iterator of Happened and Reset. ``after``: the id of a snapshot or an event, from now on without. The
+        others leave out events that do not name them; ``kinds`` are names of classes of ``concorde_trio.events``.
+        """
+        return follow(self._wire, _asked_events(kinds, session, signal, run), after)
+
+    def events(
+        self,
+        *,
+        kinds: Iterable[str] | None = None,
+        session: str | None = None,
+        signal: str | None = None,
+        run: str | None = None,
+        after: str | None = None,
+    ) -> AbstractAsyncContextManager[EventReader]:
+        """The same as one stream, as the server tells it: the last event is ``end``, with the reason.
+
+        An event whose ``data`` is None says how far the stream is, by its ``id``.
+        """
+        return self._wire.events("events", query={**_asked_events(kinds, session, signal, run), "after": after})
+
     # --- the server ---
 
     async def snapshot(self, parts: Iterable[Part] | None = None, *, limit: int | None = None) -> SnapshotDocument:
@@ -248,6 +282,14 @@ class Client:
         if not isinstance(found, dict):
             raise self._wire.strange(f"the answer of {self.url} is no JSON object; does a gateway listen there?")
         return found
+
+
+def _asked_events(
+    kinds: Iterable[str] | None, session: str | None, signal: str | None, run: str | None
+) -> dict[str, str | None]:
+    if isinstance(kinds, str):
+        raise UsageError(f"kinds must be names, not one string: write [{kinds!r:.80}]")
+    return {"kind": None if kinds is None else ",".join(kinds), "session": session, "signal": signal, "run": run}
 
 
 def _member(found: Mapping[str, Any], name: str) -> Any:
