@@ -67,14 +67,15 @@ class Feed:
         """Hear one gateway; why that is over."""
         if self._after is None:
             self._after = await self._listener.begin(client)
-        async with client._wire.events("events", query={"after": self._after}) as events:
+        async with client.events(after=self._after) as events:
             async for event in events:
                 if event.name == "end":
                     return str(event.data["reason"])
                 if event.name == "reset":
                     # The stream goes on from here, and what it tells from now on may be in what begins now.
                     self._after = await self._listener.begin(client)
-                elif event.id:
-                    await self._listener.hear(event)
-                    self._after = event.id
+                else:
+                    if event.data is not None:  # an id alone says how far a quiet stream is
+                        await self._listener.hear(event)
+                    self._after = event.id or self._after
         return "its stream ended"
