@@ -56,7 +56,7 @@ class Submissions:
             try:
                 await self._store.apply(entry.changes)
             except StoreError:
-                known = await self._store.input(given.id)
+                known = await self._store.input(given.id)  # noqa: ASYNC120 - where this is cancelled, that is what counts
                 if known is None:
                     raise
             else:
