@@ -73,7 +73,7 @@ class Client:
 
     async def __aexit__(self, *error: object) -> None:
         """Close every connection."""
-        await self._wire.__aexit__(*error)
+        await self._wire.__aexit__(*error)  # noqa: ASYNC102 (shielded and bounded inside)
 
     # --- signals ---
 

@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 LARGEST_ANSWER = 256 * 1024 * 1024
 """Bytes of one answer that are read."""
+CLOSING = 5.0
+"""Seconds that closing the connections may take."""
 BUFFERED = 1_000
 """Pieces that may have come already when a body is left."""
 SILENCE = 30.0
@@ -110,7 +112,8 @@ class Wire:
 
     async def __aexit__(self, *error: object) -> None:
         """Close every connection."""
-        await self._life.aclose()
+        with trio.move_on_after(CLOSING, shield=True):
+            await self._life.aclose()
 
     async def ask(
         self,

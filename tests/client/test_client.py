@@ -75,7 +75,9 @@ async def test_runs_and_locks_are_listed_looked_at_and_cancelled(house: House) -
         await house.runs.until_running("ann")
         second = await client.emit("prompts", [{"text": "x", "session": "bob", "resources": ["budget"]}])
         with trio.fail_after(10):
-            while not await client.runs(signal=second).first(1):
+            while True:
+                if await client.runs(signal=second).first(1):
+                    break
                 await trio.sleep(0.01)
         waits = (await client.run(f"{second}-1"))["waits_for"]
         assert waits is not None and waits["root"]["run_id"] == f"{first}-1"

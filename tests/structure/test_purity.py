@@ -7,7 +7,7 @@ import sys
 
 from tests.structure.tree import PACKAGE, imports, modules, project
 
-PURE = ("_sansio", "events", "messages", "records", "errors")
+PURE = ("_sansio", "events", "messages", "records", "errors", "documents")
 ALLOWED = {
     "__future__", "abc", "attrs", "bisect", "codecs", "collections", "concorde_trio", "contextlib", "dataclasses", "enum",
     "functools", "hashlib", "heapq", "itertools", "json", "math", "operator", "re", "string", "types", "typing", "unicodedata",
