@@ -92,7 +92,10 @@ class _Top:
 
     async def hear(self, event: ServerEvent) -> None:
         """Something happened."""
-        self._picture.take(event.id, event.name, event.data)
+        if "unreadable" in event.data:  # one of the user's own, whose fields nobody knows
+            self._picture.stale = True
+        else:
+            self._picture.take(event.id, event.name, event.data)
         self._change()
 
     async def unserved(self, reason: str | None) -> None:
