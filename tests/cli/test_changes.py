@@ -99,7 +99,7 @@ def mask(value: Any) -> Any:
 
 
 TestChanges = Followed.TestCase
-TestChanges.settings = settings(stateful_step_count=20, max_examples=40)
+TestChanges.settings = settings(stateful_step_count=20, max_examples=25)
 
 
 def row(number: int, state: str = "pending", **more: Any) -> dict[str, Any]:
