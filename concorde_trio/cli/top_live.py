@@ -182,7 +182,7 @@ class _Top:
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Signals of the terminal and of who ends programs."""
-        numbers = (signal.SIGWINCH, signal.SIGTSTP, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+        numbers = (signal.SIGWINCH, signal.SIGTSTP, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
         with trio.open_signal_receiver(*numbers) as received:
             task_status.started()
             async for number in received:
