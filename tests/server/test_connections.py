@@ -9,6 +9,7 @@ import pytest
 import trio
 from quart_trio import QuartTrio
 
+from concorde_trio.server.connection import ConnectionLimits
 from concorde_trio.server.serving import ServerLimits
 from tests.server.house import House, Wire, open_house, request, wire
 
@@ -93,10 +94,12 @@ async def test_connections_leave_half_of_the_files_that_a_process_may_have_to_it
 ) -> None:
     """SRV-5: without files a worker can neither open its store nor start a program, whoever took them."""
     monkeypatch.setattr(resource, "getrlimit", lambda what: (2 * MOST, 10_000))
-    async with open_house() as house, AsyncExitStack() as stack:
+    patient = ServerLimits(connection=ConnectionLimits(idle=1000))  # so that nothing else closes one
+    async with open_house(limits=patient) as house, AsyncExitStack() as stack:
         first, *others = await fill(house, stack)
         async with wire(house.url) as newest:
             assert await status(newest) == 200
-            assert await first.rest() == b""
+            with trio.fail_after(60):
+                assert await first.rest() == b""
             for connection in (*others, newest):
                 assert await status(connection) == 200
