@@ -125,7 +125,9 @@ def test_the_life_has_as_many_checkpoints_as_it_had() -> None:
 WAYS = ["cancel", "raise", "stop drain", "stop park", "stop cancel"]
 
 
-@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize(
+    "how", [each if each == "cancel" else pytest.param(each, marks=pytest.mark.slow) for each in WAYS]
+)
 def test_whatever_checkpoint_it_is_ended_at_the_books_are_right(how: str) -> None:
     """STP-1 to STP-4, RUN-6, LCK-2, CLM-6, REC-3: no lock is left, nothing is lost, nothing happens twice."""
     for at in range(1, CHECKPOINTS + 1):
