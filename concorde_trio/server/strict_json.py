@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from typing import Any, NoReturn
 
 from concorde_trio.records import JSON
@@ -31,8 +32,11 @@ def read_json(body: bytes) -> JSON:
         )
     except RecursionError:
         _refuse("the body is nested too deep; make it flatter", "body")
-    except ValueError as error:  # an integer of more digits than Python reads
-        _refuse(f"the body has a number that cannot be read: {error}", "body")
+    except ValueError:  # an integer of more digits than Python reads
+        _refuse(
+            f"the body has a whole number of more than {sys.get_int_max_str_digits():,} digits; write it as a string",
+            "body",
+        )
     if _has_surrogate(text):
         _check_surrogates(value)
     return value
