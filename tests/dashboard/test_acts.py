@@ -39,7 +39,7 @@ def test_an_interrupt_is_asked_for_first_and_ends_the_turn(house: House, page: W
     house.until(f"/runs/{run}", lambda found: found["state"] == "cancelled")
     house.until(f"/runs/{other}", lambda found: found["state"] == "done")
     assert [url.rsplit("/", 3)[1:] for url in changes] == [["sessions", "ann", "interrupt"]]
-    page.until_text("#said", "interrupted")
+    page.until_heard("The turn was interrupted")
     page.until_text("#stuck", "Nothing is stuck")
 
 

@@ -44,11 +44,17 @@ def link(tmp_path: Path) -> Iterator[str]:
 def test_the_household_is_watched_from_its_first_to_its_last_errand(chromium: Any, link: str) -> None:
     """Demo: who holds up whom, the held and post phases, the failure and the limit; at the end nothing is stuck."""
     with WatchedPage(chromium) as page:
+        page.context.set_default_timeout(120_000)
         page.open(link)
         page.until_text("#stuck", "holds up")
-        page.page.hover(".chip[data-run] >> nth=0")
-        page.page.wait_for_selector("#card:not([hidden])")
-        assert "the root of this chain" in page.page.inner_text("#card")
+        # Who waits now may run in a moment, so what is pointed at is what is there.
+        point = """() => {
+            const chip = document.querySelector(".chip[data-run]:not([hidden])");
+            chip?.dispatchEvent(new PointerEvent("pointerover", {bubbles: true, pointerType: "mouse"}));
+            const card = document.querySelector("#card");
+            return !card.hidden && card.textContent.includes("the root of this chain");
+        }"""
+        page.until(point)
         page.page.wait_for_selector('.bar[data-phase="post"]')
         page.until_text("#stuck", "Nothing is stuck")
         page.show("signals")

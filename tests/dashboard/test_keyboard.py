@@ -133,7 +133,7 @@ def test_a_page_has_landmarks_and_says_politely_what_changes(house: House, page:
     assert page.page.get_attribute("#said", "aria-live") == "polite"
     house.start_run("ann", "kitchen")
     house.queue_run("bob", "kitchen")
-    page.until_text("#said", "1 running, 1 waiting")
+    page.until_heard("1 running, 1 waiting")
 
 
 def test_nothing_moves_for_who_wants_less_motion(chromium: Any, house: House) -> None:
@@ -150,3 +150,22 @@ def test_nothing_moves_for_who_wants_less_motion(chromium: Any, house: House) ->
         )
         assert moving == 0
         page.check()
+
+
+def test_the_row_that_is_looked_at_stays_in_sight_while_others_come_before_it(house: House, page: WatchedPage) -> None:
+    """The dashboard: news moves no row from under the keyboard."""
+    house.start_run("ann", "kitchen")
+    house.emit(*({"session": f"s{n}", "text": "say x", "resources": ["kitchen"]} for n in range(60)))
+    page.show("runs")
+    page.until("() => document.querySelector('#panel-runs .grid').getAttribute('aria-rowcount') === '61'")
+    page.page.focus("#panel-runs .grid")
+    page.page.keyboard.press("End")
+    place = "() => document.querySelector('#panel-runs .row[aria-selected=true]').getBoundingClientRect().top"
+    assert "s59" in active(page)["label"]
+    before = page.page.evaluate(place)
+    for number in range(40):
+        house.emit({"session": f"new {number}", "text": "wait"})
+    page.until("() => document.querySelector('#panel-runs .grid').getAttribute('aria-rowcount') === '101'")
+    page.until("() => document.querySelector('#counts dd').textContent === '41'")
+    assert "s59" in active(page)["label"]
+    assert abs(page.page.evaluate(place) - before) < 2

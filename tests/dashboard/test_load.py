@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +18,6 @@ SESSIONS, RUNS = 500, 10_000
 VIEWS = ("lanes", "runs", "locks", "sessions", "signals")
 FAIR = 1 / 6
 """The part of an empty page's frames that is enough; it is more than a half where nothing else keeps the processor busy."""
-DEARER = 5.0
-"""How many times as much a frame of the big house may cost."""
 
 FRAMES = """async ([selector, milliseconds]) => {
     const scrolled = document.querySelector(selector);
@@ -102,38 +99,3 @@ def test_a_big_house_is_shown_whole_and_drawn_while_it_is_scrolled(chromium: Any
         page.page.fill("#panel-runs input", "s123")
         page.until("() => document.querySelector('#panel-runs .dim').textContent.startsWith('20 runs')")
         page.check()
-
-
-def cost(page: WatchedPage, view: str) -> float:
-    """Processor time of the page's own thread for one frame in which a view is scrolled."""
-    page.show(view)
-    page.page.wait_for_selector(f"#panel-{view} [role=row][id]")
-    page.page.bring_to_front()
-    browser = page.context.new_cdp_session(page.page)
-    browser.send("Performance.enable", {"timeDomain": "threadTicks"})
-    page.page.evaluate(FRAMES, [f"#panel-{view} .grid", 300])
-    before = metric(browser)
-    frames = page.page.evaluate(FRAMES, [f"#panel-{view} .grid", 2_000])
-    used = metric(browser) - before
-    browser.detach()
-    return float(used / frames)
-
-
-def metric(browser: Any) -> float:
-    """Seconds that the page's tasks have taken until now."""
-    found = browser.send("Performance.getMetrics")["metrics"]
-    return float(next(each["value"] for each in found if each["name"] == "TaskDuration"))
-
-
-def test_a_frame_of_a_house_fifty_times_as_big_costs_little_more(chromium: Any, tmp_path: Path) -> None:
-    """The dashboard: what a frame costs is what is in sight, not what there is. Processor time, side by side in one browser."""
-    for folder in ("big", "small"):
-        (tmp_path / folder).mkdir()
-    with House(tmp_path / "big") as big, House(tmp_path / "small") as small:
-        fill(big, RUNS, SESSIONS)
-        fill(small, RUNS // 50, 40)
-        with WatchedPage(chromium) as one, WatchedPage(chromium) as other:
-            one.open(big.link)
-            other.open(small.link)
-            ratios = {view: min(cost(one, view) / cost(other, view) for _ in range(3)) for view in VIEWS[:4]}
-    assert not {view: ratio for view, ratio in ratios.items() if ratio > DEARER}, ratios

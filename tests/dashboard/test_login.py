@@ -41,6 +41,19 @@ def test_the_token_can_stand_behind_the_dashboards_own_address(chromium: Any, ho
         page.check()
 
 
+def test_a_link_that_is_out_of_date_says_so_and_leaves_no_token_in_the_address(chromium: Any, house: House) -> None:
+    """SRV-6: after a restart the old link leads to the form, with the reason."""
+    with WatchedPage(chromium) as page:
+        page.page.goto(f"{address(house)}#token=the-token-of-the-last-start")
+        page.until_text("#login-error", "not the operator token")
+        assert page.page.inner_text("#link") == "Logged out"
+        assert "token" not in page.page.url
+        page.page.fill("#token", house.token)
+        page.page.keyboard.press("Enter")
+        page.live()
+        page.check()
+
+
 def test_an_app_with_a_page_of_its_own_has_the_dashboard_below(chromium: Any, tmp_path: Path) -> None:
     """SRV-1: the link leads to it there too, and the app's page stays what it is."""
     with House(tmp_path, "own") as house, WatchedPage(chromium) as page:

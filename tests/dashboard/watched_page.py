@@ -7,6 +7,11 @@ from typing import Any, Self
 
 WATCH = """
 globalThis.found = [];
+globalThis.heard = [];
+addEventListener("DOMContentLoaded", () => {
+    const said = document.getElementById("said");
+    if (said !== null) new MutationObserver(() => heard.push(said.textContent)).observe(said, {childList: true, characterData: true, subtree: true});
+});
 addEventListener("securitypolicyviolation", (event) => found.push(`${event.violatedDirective}: ${event.blockedURI}`));
 addEventListener("unhandledrejection", (event) => found.push(`rejected: ${event.reason}`));
 """
@@ -72,6 +77,10 @@ class WatchedPage:
     def until(self, script: str, argument: Any = None) -> Any:
         """What a JavaScript function gives, once that is true. Asked by the clock: a page in the background draws nothing."""
         return self.page.wait_for_function(script, arg=argument, polling=50).json_value()
+
+    def until_heard(self, text: str) -> None:
+        """Wait until something was said to who listens, be it followed by something else already."""
+        self.until("text => heard.some(each => each.includes(text))", text)
 
     def until_text(self, selector: str, text: str) -> None:
         """Wait until an element says this."""

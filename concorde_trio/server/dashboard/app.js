@@ -20,6 +20,7 @@ const ASK_EVERY = 1_000; // milliseconds between two looks at what sessions in s
 const ASK_MOST = 6; // of them at once
 const HOLDS_EVERY = 5; // seconds after which the time left of a hold is asked for again, since progress moves it
 const SIGNALS_EVERY = 2_000;
+const COUNT_EVERY = 60; // seconds
 const ROOM = 5_000; // runs in the lock table, of which a snapshot has twice as many
 
 const model = new Model();
@@ -174,8 +175,8 @@ setInterval(() => {
   if (now - tickedAt >= 1000) {
     tickedAt = now;
     model.sweepLanes(wire.now() - lanes.window);
-    // There is room again for what the snapshot left out.
-    if (model.more > 0 && model.live.size < ROOM && wire.state === "live") wire.anew();
+    // What the snapshot left out is read again once there is room, and counted anew meanwhile.
+    if (model.more > 0 && wire.state === "live" && (model.live.size < ROOM || wire.now() - model.read > COUNT_EVERY)) wire.anew();
     dirty = true;
     frameSoon();
     if (!part("card").hidden) tick(part("card"));

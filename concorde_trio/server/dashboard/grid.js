@@ -38,12 +38,38 @@ export class Grid {
   #numbers = new Map(); // key → place; made anew only when it is asked for
   #stale = true;
 
-  /** Shows other items, or the same in another order. */
+  /** Shows other items, or the same in another order. What is looked at stays where it is, however many come before it. */
   show(items) {
+    const { height } = this.view;
+    const kept = this.#looked();
+    const before = kept === null ? -1 : this.#place(kept);
     this.items = items;
     this.#stale = true;
     mark(this.root, "aria-rowcount", items.length + (this.view.heads ?? 0));
+    if (before >= 0) {
+      const after = this.#place(kept);
+      if (after >= 0 && after !== before) {
+        this.#stretch();
+        this.root.scrollTop += (after - before) * height;
+      }
+    }
     this.paintSoon();
+  }
+
+  /** The row that the keyboard is on, or the first in sight of a list that was scrolled; null at the top of a list. */
+  #looked() {
+    const top = this.#first();
+    const seen = Math.ceil(this.root.clientHeight / this.view.height);
+    if (this.active !== null && document.activeElement === this.root) {
+      const here = this.#place(this.active);
+      if (here >= top && here <= top + seen) return this.active;
+    }
+    return top > 0 && this.items[top] !== undefined ? this.view.key(this.items[top]) : null;
+  }
+
+  #stretch() {
+    const tall = `${this.items.length * this.view.height}px`;
+    if (this.#sizer.style.height !== tall) this.#sizer.style.height = tall;
   }
 
   /** Takes everything out of the document, so that nothing of it can be read any more. */
@@ -72,8 +98,7 @@ export class Grid {
   paint() {
     const { height, make, paint, key } = this.view;
     const all = this.items.length;
-    const tall = `${all * height}px`;
-    if (this.#sizer.style.height !== tall) this.#sizer.style.height = tall;
+    this.#stretch();
     const top = this.#first();
     const from = Math.max(0, top - BEYOND);
     const to = Math.min(all, top + Math.ceil(this.root.clientHeight / height) + 1 + BEYOND);

@@ -32,7 +32,8 @@ export class Model {
     this.holding = new Map(); // kind → whether its handler has a post phase, as far as that was seen
     this.worker = { status: "running", error: null };
     this.news = []; // what went wrong lately, `{at, text, bad, type, id}`, oldest first
-    this.more = 0; // runs in line that the snapshot had no room for; they are behind all that it had
+    this.more = 0; // runs in line that the snapshot had no room for, which were behind all that it had
+    this.read = 0; // when the snapshot was taken
     this.order = 0;
     this.changed("all");
   }
@@ -184,7 +185,6 @@ export class Model {
 
   onRunStarted(event) {
     if (!this.runs.has(event.run_id)) {
-      this.more = Math.max(0, this.more - 1);
       this.putSignal({ id: event.signal_id, state: "processing", phase: "running" });
       this.putRun({ id: event.run_id, signal: event.signal_id, session: event.session, queuedAt: event.at });
     }
@@ -198,10 +198,7 @@ export class Model {
 
   onRunEnded(event) {
     const run = this.runs.get(event.run_id);
-    if (run === undefined) {
-      this.more = Math.max(0, this.more - 1);
-      return;
-    }
+    if (run === undefined) return;
     const held = event.held ?? (event.started && this.signals.get(run.signal)?.holds === true);
     this.putRun({ id: run.id, state: event.state, error: event.error, endedAt: event.at, stopping: null, held });
   }
