@@ -16,7 +16,15 @@ import trio
 
 from concorde_trio import spans
 from concorde_trio._sansio.json_values import decode
-from concorde_trio._sansio.model_events import ModelEvent, Purpose
+from concorde_trio._sansio.model_events import (
+    CallDelta,
+    CallStarted,
+    ModelEvent,
+    Purpose,
+    ReasoningDelta,
+    TextDelta,
+    TextSnapshot,
+)
 from concorde_trio._sansio.session_terms import CallReport, RequestFailure, StartCall, StartRequest
 from concorde_trio.errors import ModelError
 from concorde_trio.failures import describe, not_cancelled, travels
@@ -33,6 +41,8 @@ logger = logging.getLogger("concorde_trio.sessions")
 
 WORDS = 10_000
 """Characters of a failed request's words that are told."""
+REPLY = 10_000_000
+"""Characters that may come in one reply, a call counted as 1,000 more: no model says as much, and memory has an end."""
 
 
 class LocalWork:
@@ -111,12 +121,18 @@ class LocalHost:
         span = spans.opened(lambda tracer: tracer.open_request(port.name, purpose.value, model))
         ended: str | None = "cancelled"
 
+        came = 0
+
         def on_event(event: ModelEvent) -> None:
+            nonlocal came
+            came += _size(event)
+            if came > REPLY:
+                raise ModelError(f"the model {model.name} sent a reply of more than {REPLY:,} characters")
             port.progress(epoch, purpose, event)
 
         def on_traced_event(event: ModelEvent) -> None:
             span.heard(event)
-            port.progress(epoch, purpose, event)
+            on_event(event)
 
         try:
             with work.scope:
@@ -206,6 +222,19 @@ class LocalHost:
             )
         result = await keep_whole(result, context, self._keep_over)
         return CallReport(result.text, error=result.is_error, path=result.path)
+
+
+def _size(event: ModelEvent) -> int:
+    match event:
+        case TextDelta(text) | ReasoningDelta(text):
+            return len(text)
+        case CallDelta(_, arguments):
+            return len(arguments)
+        case CallStarted(_, _, _, arguments):
+            return 1_000 + len(arguments)
+        case TextSnapshot(text) if len(text) > REPLY:
+            return len(text)
+    return 0
 
 
 def _kind_of(failure: RequestFailure) -> str:

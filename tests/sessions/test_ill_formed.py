@@ -29,6 +29,7 @@ from concorde_trio import (
     UsageReport,
 )
 from concorde_trio.errors import ModelError
+from concorde_trio.sessions import local_host
 from concorde_trio.sessions.tool import Leftover
 from concorde_trio.testing import check_message_shape
 
@@ -81,6 +82,34 @@ async def test_a_client_that_says_what_is_no_event_fails_its_turn_alone(what: st
         assert "the client of model misspeaks failed: UsageError" in str(failed.error)
         assert (await harness.turn("ann", "again")).text == "fine"
         assert (await harness.turn("bob", "hello")).text == "fine"
+
+
+@pytest.mark.parametrize("event", [TextDelta("x" * 1_000), CallStarted(0, "a", "t"), CallDelta(0, "x" * 1_000)])
+async def test_a_reply_without_an_end_is_refused_before_it_fills_the_memory(
+    event: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SES-5, SES-9: what grows for ever is progress for ever; the turn fails in words."""
+    monkeypatch.setattr(local_host, "REPLY", 100_000)
+    told = 0
+
+    class Endless:
+        name = "endless"
+        context_window = None
+
+        async def stream(self, request: ModelRequest, on_event: Callable[[Any], None]) -> None:
+            nonlocal told
+            while True:
+                await trio.lowlevel.checkpoint()
+                on_event(event)
+                told += 1
+
+    async with SessionHarness(store=MemoryStore(), model=Endless()).open() as harness:
+        failed = await harness.turn("ann", "hello")
+        assert (failed.outcome, failed.error) == (
+            "failed",
+            "the model endless sent a reply of more than 100,000 characters",
+        )
+        assert told == 100
 
 
 async def test_a_time_to_come_back_may_be_a_number(autojump_clock: trio.testing.MockClock) -> None:
