@@ -24,7 +24,7 @@ from concorde_trio.failures import alone
 from concorde_trio.records import JSON, SignalRecord
 from concorde_trio.records import Signal as SignalReceived
 from concorde_trio.server.access import Access
-from concorde_trio.server.app import create_app, install
+from concorde_trio.server.app import check_routes, create_app, install
 from concorde_trio.server.bodies import body_bound
 from concorde_trio.server.endpoint import write_endpoint
 from concorde_trio.server.heads import RequestLimits
@@ -138,10 +138,12 @@ class Gateway:
         """Serve until stopped; ``nursery.start`` gives the URL once everything is up. Can be run once.
 
         On the main thread SIGTERM and Ctrl-C stop it: the first drains, a second parks, a third cancels. Cancelling it
-        is a cancelling stop. Raises QueueTaken, StoreError and CannotServe (the port is taken) unwrapped.
+        is a cancelling stop. Raises QueueTaken, StoreError and CannotServe (the port is taken) unwrapped; UsageError for a
+        route of the app at a path of the agent server's.
         """
         if self._running:
             raise UsageError("a gateway can be run once; make a new one")
+        check_routes(self.app)  # again, for those that were added since
         self._running = True
         if self._input_handler is not None and SESSION_INPUT not in self.handlers:
             self.handlers.add(SESSION_INPUT, self._input_handler)  # a user's own takes its place (SES-20)

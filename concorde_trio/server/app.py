@@ -100,11 +100,11 @@ def install(
     access = Access.on("127.0.0.1") if access is None else access
     logins = Logins(access)
     app.register_blueprint(agent_server(worker, access, closing=closing, logins=logins), url_prefix=url_prefix)
-    _check_paths(app)
+    check_routes(app)
 
     @app.before_serving
     async def check_what_came_later() -> None:
-        _check_paths(app)
+        check_routes(app)
 
     if whole_app:
         _guard_all(app, worker, access, logins)
@@ -171,7 +171,7 @@ def _check_kind(app: object) -> None:
         )
 
 
-def _check_paths(app: QuartTrio) -> None:
+def check_routes(app: QuartTrio) -> None:
     """UsageError where a route of the app's own stands at a path of ours: one of the two could then not be reached."""
     ours: set[tuple[str, str]] = set()
     theirs: dict[tuple[str, str], str] = {}

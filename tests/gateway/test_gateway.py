@@ -188,6 +188,14 @@ def test_what_a_gateway_is_given_wrongly_is_refused_where_it_is_written() -> Non
         Gateway(store="memory:", runtime=runtime).stop("now")
 
 
+async def test_a_route_that_the_agent_server_would_hide_keeps_a_gateway_from_running() -> None:
+    """SRV-1: in a sentence, before anything is served; whether the route was there first or came later."""
+    gateway = Gateway(store="memory:", runtime=FunctionRuntime(House.work))  # type: ignore[arg-type]
+    gateway.app.add_url_rule("/runs/<mine>", "mine", lambda mine: mine)
+    with pytest.raises(UsageError, match="GET /runs/<mine>"):
+        await gateway.run()
+
+
 @pytest.mark.slow
 async def test_a_payload_may_be_as_large_as_the_gateway_was_told(tmp_path: Path) -> None:
     """SIG-5: one megabyte unless set, in code and over HTTP, and more is refused in a sentence."""
