@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
@@ -61,9 +61,9 @@ def note_request(run_id: str, signal_id: str, session: str) -> None:
     _subject.set(Subject(run_id, signal_id, session))
 
 
-def subject() -> Subject:
-    """Whom the current task works for; NOBODY if that is not known."""
-    found = _subject.get()
+def subject(context: Context | None = None) -> Subject:
+    """Whom the current task works for, or the one of this context; NOBODY if that is not known."""
+    found = _subject.get() if context is None else context.get(_subject, NOBODY)
     if found.run_id is None and found.session is not None:
         return _runs.get(found.session, found)
     return found

@@ -19,10 +19,12 @@ from functools import partial
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
+import attrs
 import trio
 
 from concorde_trio.errors import UsageError
 from concorde_trio.events import Event, LoopBlocked
+from concorde_trio.log_context import subject
 
 logger = logging.getLogger("concorde_trio.watchdog")
 
@@ -129,10 +131,10 @@ class _Watchdog:
             if self._stop.is_set() or not self._call(partial(self._answer, asked)):
                 return
             if not self._wait(asked):
-                who, where = self._tell(time.monotonic() - asked)
+                who, where, ids = self._tell(time.monotonic() - asked)
                 self._alive.wait()
                 blocked = time.monotonic() - asked
-                if self._stop.is_set() or not self._call(partial(self._told, blocked, who, where)):
+                if self._stop.is_set() or not self._call(partial(self._told, blocked, who, where, ids)):
                     return
 
     def _answer(self, asked: float) -> None:
@@ -155,28 +157,34 @@ class _Watchdog:
             asked = now
         return True
 
-    def _tell(self, seconds: float) -> tuple[str | None, str]:
+    def _tell(self, seconds: float) -> tuple[str | None, str, dict[str, Any]]:
         frame = sys._current_frames().get(self._watched)
         stack = traceback.extract_stack(frame) if frame is not None else traceback.StackSummary()
         who = _who(frame)
         if who != self._suspect:
             who = None
+        ids = _ids(frame) if who is not None else {}
         del frame
         logger.warning(
             "the event loop has not come back for %.1f s%s; until it does, no session goes on and no limit is kept. It stands at:\n%s",
             seconds,
             "" if who is None else self._mask(f", held up by {who}"),
             "".join(stack.format()),
+            extra=ids,
         )
-        return who, f"{stack[-1].filename}:{stack[-1].lineno} in {stack[-1].name}" if stack else "not known"
+        return who, f"{stack[-1].filename}:{stack[-1].lineno} in {stack[-1].name}" if stack else "not known", ids
 
-    def _told(self, blocked: float, who: str | None, where: str) -> None:
+    def _told(self, blocked: float, who: str | None, where: str, ids: dict[str, Any]) -> None:
         """In Trio's thread."""
         if self._stop.is_set():
             return
         try:
             logger.warning(
-                "%s blocked the event loop for %.1f s, at %s", self._mask(who or "something"), blocked, where
+                "%s blocked the event loop for %.1f s, at %s",
+                self._mask(who or "something"),
+                blocked,
+                where,
+                extra=ids,
             )
             self._publish([LoopBlocked(at=self._wall_clock(), seconds=blocked, where=where, who=who)])
         except Exception:
@@ -202,3 +210,15 @@ def _who(frame: FrameType | None) -> str | None:
                 return None
         frame = frame.f_back
     return None
+
+
+def _ids(frame: FrameType | None) -> dict[str, Any]:
+    """Whom the task of this frame works for, as fields of a log record: Trio's own loop, further out, knows the task."""
+    while frame is not None:
+        if frame.f_code.co_name == "unrolled_run":
+            try:
+                return attrs.asdict(subject(frame.f_locals["task"].context))
+            except Exception:  # noqa: BLE001 - it has gone on meanwhile, or this Trio is made in another way
+                return {}
+        frame = frame.f_back
+    return {}

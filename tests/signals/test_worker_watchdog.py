@@ -22,6 +22,7 @@ from concorde_trio import (
 )
 from concorde_trio.errors import UsageError
 from concorde_trio.events import Event, LoopBlocked
+from concorde_trio.log_context import FIELDS
 
 pytestmark = pytest.mark.slow
 
@@ -33,10 +34,12 @@ class Barks(logging.Handler):
         super().__init__()
         self.heard = threading.Event()
         self.said: list[str] = []
+        self.about: list[tuple[Any, ...]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a word."""
+        """Keep a word, and the fields that say whom it is about."""
         self.said.append(record.getMessage())
+        self.about.append(tuple(getattr(record, name, None) for name in FIELDS))
         self.heard.set()
 
 
@@ -105,6 +108,8 @@ async def test_a_handler_a_run_or_a_post_that_blocks_the_event_loop_is_named(pha
     assert f"held up by {event.who}" in barks.said[0]
     assert "in block" in barks.said[0]
     assert barks.said[1].startswith(f"{event.who} blocked the event loop for")
+    run = (f"{signal_id}-1", signal_id, "ann")
+    assert set(barks.about) == {run if phase == "run" else (None, signal_id, None)}
 
 
 async def test_many_short_things_in_a_row_are_put_down_to_none_of_them(
