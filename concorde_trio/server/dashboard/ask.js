@@ -25,26 +25,33 @@ function question({ title, text, more, yes, no, danger = true }) {
     more ? h("pre", { class: "other", tabindex: "0" }, more) : null,
     h("div", { class: "acts" }, refuse, accept),
   );
-  // A form that is sent may be stopped by the policy of the page, so the dialog is closed by hand.
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    dialog.close(event.submitter?.value ?? "no");
-  });
   fill(dialog, form);
-  dialog.returnValue = "no";
   const before = document.activeElement;
   dialog.showModal();
   refuse.focus();
   return new Promise((resolve) => {
-    dialog.addEventListener(
-      "close",
-      () => {
-        fill(dialog);
-        if (before?.isConnected) before.focus({ preventScroll: true });
-        resolve(dialog.returnValue === "yes");
-      },
-      { once: true },
-    );
+    // All in one go: a close is told of later, when the next question may be open already.
+    const finish = (answer) => {
+      dialog.removeEventListener("cancel", cancelled);
+      dialog.removeEventListener("close", closed);
+      dialog.close();
+      fill(dialog);
+      if (before?.isConnected) before.focus({ preventScroll: true });
+      resolve(answer === "yes");
+    };
+    const cancelled = (event) => {
+      event.preventDefault();
+      finish("no");
+    };
+    const closed = () => {
+      if (!dialog.open) finish("no");
+    };
+    form.addEventListener("submit", (event) => {
+      event.preventDefault(); // the policy of the page lets no form be sent
+      finish(event.submitter?.value ?? "no");
+    });
+    dialog.addEventListener("cancel", cancelled);
+    dialog.addEventListener("close", closed);
   });
 }
 
