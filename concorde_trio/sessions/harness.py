@@ -43,7 +43,7 @@ from concorde_trio.sessions.loop import SessionLoop
 from concorde_trio.sessions.model import Model
 from concorde_trio.sessions.store import SessionStore, StoredInput
 from concorde_trio.sessions.submitting import Submissions
-from concorde_trio.sessions.tool import Tool, ToolSource
+from concorde_trio.sessions.tool import Tool, ToolSource, check_tools
 from concorde_trio.watchdog import LIMIT, check_watchdog, watching
 
 logger = logging.getLogger("concorde_trio.sessions")
@@ -101,7 +101,7 @@ class SessionHarness:
         self._hidden: set[tuple[int, str]] = set()  # tools of sources that others hide, once they were told of
         for each in tools:
             if hasattr(each, "spec"):
-                one = cast("Tool", each)
+                (one,) = check_tools([cast("Tool", each)])
                 if one.spec.name in self._tools:
                     raise UsageError(f"two tools are called {one.spec.name!r}; a name means one tool")
                 self._tools[one.spec.name] = one
@@ -144,8 +144,10 @@ class SessionHarness:
         found: dict[str, tuple[Tool, object]] = {name: (each, "this session") for name, each in self._tools.items()}
         for source in self._sources:
             try:
-                given = source.tools()
-            except Exception as error:
+                given = check_tools(source.tools())
+            except (KeyboardInterrupt, GeneratorExit):  # these are about the program
+                raise
+            except BaseException as error:
                 logger.error("a source of tools cannot say what it has, so it has none now: %r", source, exc_info=error)
                 continue
             for each in given:

@@ -6,9 +6,10 @@ the open, by ``ToolContext.left`` (SES-8).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import attrs
 import trio
@@ -117,6 +118,22 @@ class Tool(Protocol):
         person interrupts.
         """
         ...
+
+
+def check_tools(tools: Sequence[Tool]) -> Sequence[Tool]:
+    """The same; UsageError for one that no session could call, TypeError for what is no list."""
+    for each in tools:
+        spec, timeout = getattr(each, "spec", None), getattr(each, "timeout", None)
+        if not isinstance(spec, ToolSpec) or not isinstance(spec.name, str) or not spec.name:
+            raise UsageError(f"a tool must have a spec that is a ToolSpec with a name, which {each!r:.80} has not")
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
+            raise UsageError(f"the timeout of tool {spec.name!r} must be seconds above 0, not {timeout!r:.80}")
+        kind = getattr(each, "kind", None)
+        if kind not in get_args(ExecKind):
+            raise UsageError(f"the kind of tool {spec.name!r} must be one of {get_args(ExecKind)}, not {kind!r:.80}")
+        if not hasattr(each, "concurrent") or not callable(getattr(each, "call", None)):
+            raise UsageError(f"tool {spec.name!r} must have concurrent, and a call that can be called")
+    return tools
 
 
 class ToolSource(Protocol):

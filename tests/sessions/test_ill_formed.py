@@ -28,7 +28,7 @@ from concorde_trio import (
     Usage,
     UsageReport,
 )
-from concorde_trio.errors import ModelError
+from concorde_trio.errors import ModelError, UsageError
 from concorde_trio.sessions import local_host
 from concorde_trio.sessions.tool import Leftover
 from concorde_trio.testing import check_message_shape
@@ -189,3 +189,53 @@ async def test_a_tool_that_gives_what_is_no_result_fails_its_call_alone(what: st
         check_message_shape(messages)
         result = messages[2]
         assert (result.outcome, result.text == "done") == (("error", False) if what in ERRORS else ("ok", True))
+
+
+class Source:
+    """Has one tool, in whatever shape."""
+
+    def __init__(self, tools: Callable[[], Any]) -> None:
+        self.tools = tools
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED, **given: Any) -> None:
+        task_status.started()
+        await trio.sleep_forever()
+
+
+def _tool(**wrong: Any) -> Any:
+    tool = Misbehaves(lambda context: _gives(lambda: ToolResult("done")))
+    for name, value in wrong.items():
+        setattr(tool, name, value)
+    return tool
+
+
+ILL_MADE: dict[str, dict[str, Any]] = {
+    "a time that is none": {"timeout": math.nan},
+    "a time in words": {"timeout": "9"},
+    "a time below nothing": {"timeout": -1},
+    "a kind of its own": {"kind": {}},
+    "a spec of its own": {"spec": {"name": "t"}},
+    "a name that is none": {"spec": ToolSpec(name=[], description="", parameters={})},  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("what", ILL_MADE)
+def test_a_tool_that_could_never_be_called_is_refused_when_it_is_given(what: str) -> None:
+    """SES-13, LSE-6: not when a model calls it, in the middle of everybody's work."""
+    with pytest.raises(UsageError, match="tool"):
+        SessionHarness(store=MemoryStore(), model=Calls(), tools=[_tool(**ILL_MADE[what])])
+
+
+@pytest.mark.parametrize("what", [*ILL_MADE, "no list", "numbers", "an exit"])
+async def test_a_source_whose_tools_could_never_be_called_has_none(what: str, caplog: pytest.LogCaptureFixture) -> None:
+    """SES-13: its calls are answered, the turn goes on, and a log says why."""
+
+    def tools() -> Any:
+        if what == "an exit":
+            raise SystemExit
+        return {"no list": None, "numbers": [1, 2]}[what] if what not in ILL_MADE else [_tool(**ILL_MADE[what])]
+
+    async with SessionHarness(store=MemoryStore(), model=Calls(), tools=[Source(tools)]).open() as harness:
+        assert (await harness.turn("ann", "hello")).text == "fine"
+        assert (await harness.store.messages("ann"))[2].outcome == "error"
+    assert "a source of tools cannot say what it has" in caplog.text
