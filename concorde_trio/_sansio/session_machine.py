@@ -74,10 +74,14 @@ class SessionMachine(SessionCourse):
         return receipt
 
     def entry(self, given: Input) -> Entry:
-        """How a new input gets into the ledger: in the queue, or with no run to take it as a signal (SES-20)."""
+        """How a new input gets into the ledger: in the queue, or as a signal, with no run to take it (SES-20).
+
+        Behind inputs that wait as signals it becomes one too: in the run in flight it would be before them (SES-10).
+        """
         # Made in any case: what can't become a signal later is refused now (SIG-5).
         new = None if self.terms.signal_for is None else self.terms.signal_for(self.name, given)
-        if new is None or self.handing_over or (self.run is not None and not self.run.over):
+        joins = self.run is not None and not self.run.over and not self.linked
+        if new is None or self.handing_over or joins:
             return Entry((AddInput(session=self.name, input=given),), None)
         return Entry((EmitSignals((new,)), AddInput(session=self.name, input=given, signal_id=new.id)), new.id)
 

@@ -289,3 +289,25 @@ def test_inputs_that_wait_at_an_interrupt_become_a_run_each(on_interrupt: str) -
             assert [each.id for message in await talk.messages() for each in message.inputs][1:] == said
 
     play(main)
+
+
+def test_who_comes_while_older_input_waits_as_signals_does_not_overtake_it() -> None:
+    """SES-10, SES-20: the run in flight is of the first that waits; what is said during it comes after the others."""
+
+    async def main() -> None:
+        model = FieldModel(says("never", after=60), then=says("so", after=5))
+        async with talking(model) as talk:
+            await talk.chat({"text": "go"})
+            await trio.sleep_until(5)
+            for text in ("one", "two", "three"):
+                await talk.say(text)
+            await talk.runtime.sessions.interrupt(S)
+            await trio.sleep_until(8)
+            await talk.say("four")
+            await trio.sleep_until(9)
+            await talk.say("five")
+            await talk.quiet()
+            said = [each.text for message in await talk.messages() for each in message.inputs]
+            assert said == ["go", "one", "two", "three", "four", "five"]
+
+    play(main)
