@@ -34,7 +34,7 @@ def why(target: str, store: str | None, direct: bool, as_json: bool) -> None:
     For whom, on which session or resource, since when, at which place in the
     line, and then everybody on the chain up to the run that waits for nobody.
     The id of a signal tells of each waiting run of it; the name of a session
-    tells what the session waits for.
+    tells what the session waits for, and each waiting run of it.
 
     \b
     Examples:
@@ -102,15 +102,19 @@ def _why_session(path: Path, source: Source, name: str, *, direct: bool, as_json
     waiting = found["lock"]
     run = None if waiting is None else source.run(waiting["run"]["run_id"])
     chain = None if run is None else _Chain(path, run, direct=direct)
+    page = source.runs(signal=None, session=name, resource=None, state="pending", limit=LIMIT)
+    page["runs"] = [each for each in page["runs"] if run is None or each["id"] != run["id"]]
     if as_json:
         shown = {each: found[each] for each in ("name", "status", "waiting_on", "run", "holds", "approvals", "lock")}
-        document({**shown, "chain": [] if chain is None else chain.as_json()})
+        document({**shown, "chain": [] if chain is None else chain.as_json(), "runs": _reasons(page)})
         return
     for line in session_waits(found):
         say(visible(line))
     if run is not None:
         _say_why(run, chain)
         tell_if_unserved(path, run)
+    if page["runs"]:  # of handlers of your own: the session itself knows nothing of them before they start
+        _say_page(page, "")
 
 
 def _why_runs_of(path: Path, source: Source, session: str, *, as_json: bool) -> None:

@@ -31,6 +31,7 @@ class TalkScreen:
         self._at_start = True
         self._said_at = time.monotonic()
         self._waits: str | None = None
+        self._answered = True  # so far as is known: a turn may be under way
         self._styled = on_terminal() and os.environ.get("TERM") != "dumb"
 
     def show(self, name: str, event: Any) -> None:
@@ -39,6 +40,7 @@ class TalkScreen:
             case "session":
                 self._begin(event)
             case "text":
+                self._answered |= bool(event["text"].strip())
                 self._write(visible_lines(event["text"]))
             case "reasoning":
                 self._write(self._dim(visible_lines(event["text"])), ends=event["text"].endswith("\n"))
@@ -55,6 +57,8 @@ class TalkScreen:
         match name:
             case "InputAccepted":
                 return self._accepted(event)
+            case "TurnStarted":
+                self._answered = False
             case "InputSettled":
                 cancelled = event["state"] == "cancelled" and event["input_id"] in self.mine
                 return "! what you said was cancelled before it was taken" if cancelled else None
@@ -80,7 +84,9 @@ class TalkScreen:
             case "TurnEnded":
                 self.asked.clear()
                 self.line()
-                return None if event["outcome"] == "ok" else f"! {event['outcome']}: {short(event['error'] or '')}"
+                if event["outcome"] != "ok":
+                    return f"! {event['outcome']}: {short(event['error'] or '')}"
+                return None if self._answered else "(no answer)"
         return None
 
     def _begin(self, session: Any) -> None:

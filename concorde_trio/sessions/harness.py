@@ -145,9 +145,7 @@ class SessionHarness:
         for source in self._sources:
             try:
                 given = check_tools(source.tools())
-            except (KeyboardInterrupt, GeneratorExit):  # these are about the program
-                raise
-            except BaseException as error:
+            except (Exception, SystemExit) as error:
                 logger.error("a source of tools cannot say what it has, so it has none now: %r", source, exc_info=error)
                 continue
             for each in given:

@@ -101,6 +101,16 @@ def test_why_of_a_session_tells_what_its_input_waits_for(command: Command, house
     assert found["waiting_on"]["on"] == "lock" and found["lock"] is None and found["chain"] == []
 
 
+def test_why_of_a_session_tells_of_its_waiting_runs_too(command: Command, household: Path) -> None:
+    """LCK-7: those that handlers made of other signals, of which the session itself knows nothing before they start."""
+    runs = command("runs", "--state", "pending", "--json").json["runs"]
+    name, ids = runs[0]["session"], {run["id"] for run in runs if run["session"] == runs[0]["session"]}
+    assert command("send", name, "hello").status == 0
+    assert command("why", name).out.startswith(f'session "{name}" waits for ')
+    assert {run["id"] for run in command("why", name, "--json").json["runs"]} == ids
+    assert all(f"run {each} of signal" in command("why", name).out for each in ids)
+
+
 def test_why_of_a_session_that_no_runtime_keeps_tells_of_its_runs(command: Command, here: Path) -> None:
     """LCK-7: other commands show its name, so why knows it, too."""
     write_line(here / "concorde.db", 3)
