@@ -47,7 +47,7 @@ fast: $(VENV)/.for-tests ## the tests that need no real processes, sockets or ti
 	echo "== fast: passed in $$(($$(date +%s) - start)) s"
 
 slow: $(VENV)/.for-tests ## the tests with real processes, sockets, signals and kill -9
-	@start=$$(date +%s) && $(BIN)/python -m pytest -q -n 2 --dist loadfile -m slow --durations=5 $(ARGS) && \
+	@start=$$(date +%s) && $(BIN)/python -m pytest -q -n 3 --dist loadfile -m slow --durations=5 $(ARGS) && \
 	echo "== slow: passed in $$(($$(date +%s) - start)) s"
 
 soak: $(VENV)/.for-tests ## the same for much longer: 200 kills, thousands of examples

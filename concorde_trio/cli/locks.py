@@ -103,7 +103,8 @@ def _why_session(path: Path, source: Source, name: str, *, direct: bool, as_json
     run = None if waiting is None else source.run(waiting["run"]["run_id"])
     chain = None if run is None else _Chain(path, run, direct=direct)
     page = source.runs(signal=None, session=name, resource=None, state="pending", limit=LIMIT)
-    page["runs"] = [each for each in page["runs"] if run is None or each["id"] != run["id"]]
+    told = set() if run is None or chain is None else {run["id"], *(link["id"] for link in chain.links)}
+    page["runs"] = [each for each in page["runs"] if each["id"] not in told]
     if as_json:
         shown = {each: found[each] for each in ("name", "status", "waiting_on", "run", "holds", "approvals", "lock")}
         document({**shown, "chain": [] if chain is None else chain.as_json(), "runs": _reasons(page)})

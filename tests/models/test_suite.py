@@ -24,6 +24,8 @@ from concorde_trio.testing import OpenAIDialect, check_model, model_checks
 from concorde_trio.testing.model_checks import stopping
 from concorde_trio.testing.model_checks.asking import KEY
 
+pytestmark = pytest.mark.slow
+
 
 class Wrong:
     """A good client, with one thing changed."""

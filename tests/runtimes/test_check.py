@@ -13,6 +13,8 @@ from concorde_trio.records import RunOutcome, RunPrompt, RunState
 from concorde_trio.signals.runtime import RuntimeContext
 from concorde_trio.testing.runtime import check_runtime
 
+pytestmark = pytest.mark.slow
+
 
 class Good:
     """A Runtime with nothing wrong; the broken ones derive from it."""

@@ -35,7 +35,8 @@ from concorde_trio.sessions.tool import ToolContext, ToolResult
 from concorde_trio.signals.store import SignalStore
 from concorde_trio.signals.worker import SignalWorker, open_worker
 from concorde_trio.stores.memory import MemoryStore
-from tests.server.house import OPERATOR, Wire, wire
+from tests.server.event_reader import plain
+from tests.server.house import OPERATOR, Wire
 
 
 class ToldModel:
@@ -226,9 +227,9 @@ class Live:
 
 
 @asynccontextmanager
-async def watching(house: SessionHouse, session: str) -> AsyncIterator[Live]:
-    """Watch a session; the first event, the session itself, has come."""
-    async with wire(house.url) as connection:
+async def watching(house: SessionHouse, session: str, *, receive_buffer: int | None = None) -> AsyncIterator[Live]:
+    """Watch a session; the first event, the session itself, has come. ``receive_buffer``: see ``plain``."""
+    async with plain(house.url, receive_buffer) as connection:
         lines = ("Host: localhost", f"authorization: Bearer {OPERATOR}", "", "")
         head = "\r\n".join((f"GET {path_of('sessions', session, 'live')} HTTP/1.0", *lines))
         await connection.send(head.encode())

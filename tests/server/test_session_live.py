@@ -126,15 +126,15 @@ async def test_a_reader_that_does_not_keep_up_is_cut_off_and_told(
 ) -> None:
     """SRV-4: never waited for; the session goes on."""
     monkeypatch.setattr(session_live, "BUFFER", 3)
-    async with watching(house, "ann") as live:
+    async with watching(house, "ann", receive_buffer=4_096) as live:
         await house.say("ann", "hello")
         # More than the system takes for a client that does not read, which this one does not until all of it is given.
-        await house.model.give("ann", *[TextDelta("word " * 4_000) for _ in range(600)], ReplyEnd())
+        await house.model.give("ann", *[TextDelta("word " * 4_000) for _ in range(490)], ReplyEnd())
         await house.until("ann", run=None, on="input")
         end = await live.until("end")
         assert "too slow" in end["reason"]
         assert await live.next() is None
-    assert (await house.get("sessions", "ann", "messages"))["messages"][-1]["text"] == "word " * 4_000 * 600
+    assert (await house.get("sessions", "ann", "messages"))["messages"][-1]["text"] == "word " * 4_000 * 490
 
 
 async def test_a_stop_of_the_server_ends_a_stream_as_a_whole(house: SessionHouse) -> None:

@@ -18,6 +18,8 @@ from concorde_trio.simulate.trace import Trace
 from tests.cases.files import signal_cases
 from tests.reference.scenarios import random_scenario
 
+pytestmark = pytest.mark.slow
+
 SEEDS = (0, 12, 353)
 """Scenarios with many things at one instant."""
 

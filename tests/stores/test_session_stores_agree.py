@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
@@ -23,6 +24,8 @@ from concorde_trio.records import Usage
 from concorde_trio.sessions.store import SessionFilter
 from concorde_trio.testing.session_store_checks.samples import all_of
 from tests.stores.test_stores_agree import CHANGES, NEW, SESSIONS, SIGNALS, TIMES, StoresAgree
+
+pytestmark = pytest.mark.slow
 
 IDS = st.sampled_from([f"i{number}" for number in range(6)])
 SEQS = st.integers(1, 8) | st.integers(1, 30)

@@ -18,6 +18,8 @@ from concorde_trio.records import RequestKind
 from concorde_trio.stores import SqliteStore, sqlite, sqlite_works, sqlite_write_session
 from concorde_trio.testing.store_checks.samples import claimed, emitted, new_signal
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=[False, True], ids=["thread", "inline"])
 def inline(request: pytest.FixtureRequest) -> bool:

@@ -15,6 +15,8 @@ from concorde_trio.errors import StoreError, TransactionOver, UsageError
 from concorde_trio.stores import MemoryStore, SqliteStore
 from concorde_trio.testing.store_checks.samples import emitted, new_signal
 
+pytestmark = pytest.mark.slow
+
 FOREVER = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
 
 

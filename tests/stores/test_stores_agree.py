@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import attrs
+import pytest
 import trio
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -31,6 +32,8 @@ from concorde_trio.records import NewSignal, RequestKind, Run, RunState, SignalS
 from concorde_trio.signals.store import RunFilter, SignalFilter, SignalStore
 from concorde_trio.stores import MemoryStore, SqliteStore
 from concorde_trio.testing.store_checks.samples import everything
+
+pytestmark = pytest.mark.slow
 
 SIGNALS = st.sampled_from([f"s{number}" for number in range(6)])
 RUNS = st.sampled_from([f"s{number}/{index}" for number in range(4) for index in range(2)])

@@ -49,6 +49,7 @@ def test_every_test_file_is_in_the_folder_of_what_it_tests() -> None:
     assert beside in (["conftest.py"], ["__init__.py", "conftest.py"], ["conftest.py", "__init__.py"])
 
 
+@pytest.mark.slow
 def test_every_test_is_a_sentence_with_a_docstring() -> None:
     """Files: a test says in its docstring which rule it pins, and its name says what holds."""
     wrong = []

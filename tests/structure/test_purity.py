@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 
+import pytest
+
 from tests.structure.tree import PACKAGE, imports, modules, project
 
 PURE = ("_sansio", "events", "messages", "records", "errors", "documents")
@@ -37,6 +39,7 @@ def _libraries() -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_every_library_has_an_owner() -> None:
     """Layers: a third-party library that is imported anywhere is named by a contract that says where it may be."""
     owned = {

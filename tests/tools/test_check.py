@@ -14,6 +14,8 @@ from concorde_trio._sansio.model_events import ToolSpec
 from concorde_trio.testing import check_tool
 from tests.processes.census import Census
 
+pytestmark = pytest.mark.slow
+
 
 @tool(concurrent=True, kind="read")
 async def wait(seconds: float = 0) -> str:
