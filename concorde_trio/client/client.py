@@ -308,4 +308,4 @@ def _seconds(moment: float | datetime | None) -> str | None:
         if moment.tzinfo is None:
             raise UsageError(f"since must have a zone, which {moment!r} has not; write datetime.now(UTC), for one")
         return moment.isoformat()
-    return f"{moment:f}"
+    return f"{moment:.15f}"  # all of its digits: rounded up it would leave out what happened at that very moment
