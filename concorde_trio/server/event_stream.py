@@ -59,7 +59,10 @@ class EventStream(ResponseBody):
         """What is told first."""
 
     async def wait(self) -> None:
-        """Until there is something to tell, or it is over. May be cancelled at any checkpoint, and must lose nothing by that."""
+        """Until there is something to tell, or it is over. May be cancelled at any checkpoint, and must lose nothing by that.
+
+        A kind that overrides ``listen`` has no need of it.
+        """
         raise NotImplementedError
 
     @abstractmethod

@@ -248,15 +248,14 @@ class SessionLoop:
         self._requests.pop(epoch, None)
 
     def request_fired(self, epoch: int) -> None:
-        """A request's work was ended by its deadline: before anything that is queued (SES-3)."""
+        """A request's work was ended by its deadline: before anything that is queued (SES-3).
+
+        Of ten thousand that expire together, all are taken before the first is settled.
+        """
         self._requests.pop(epoch, None)
         if not self.over and self.machine.take_expired(epoch):
-            self._settle_taken()
-
-    def _settle_taken(self) -> None:
-        """Have the loop settle what a sweep took. Of ten thousand that expire together, all are taken before one settles."""
-        self._due = math.inf
-        self._put(self.machine.timer)
+            self._due = math.inf
+            self._put(self.machine.timer)
 
     def call_over(
         self, call_id: str | None, registration: int | None, report: CallReport, *, fired: bool = False

@@ -168,6 +168,28 @@ def test_the_end_of_an_earlier_request_does_not_touch_the_next(late: str) -> Non
     play(main)
 
 
+def test_a_scope_that_fires_ends_its_hold_though_progress_had_moved_it() -> None:
+    """SES-3: at that instant, and not at the deadline that the progress gave; what waits runs next."""
+
+    async def main() -> None:
+        ports: list[tuple[Port, StartRequest]] = []
+        model = FieldModel([(0.0, TextDelta("one")), (15.0, TextDelta("more")), (900.0, ReplyEnd())], then=says("two"))
+        async with stage(model, make_host=lambda *given: deaf_host(*given, starts=ports)) as scene:
+            await scene.say("first")
+            await scene.say("second")
+            await trio.sleep_until(20.25)
+            lease = scene.loop().machine.books.lock.llm
+            assert lease is not None and lease.deadline == 315
+            ports[0][0].request_fired(1)
+            assert not scene.loop().machine.books.lock.is_locked(), "LSE-1: taken at once"
+            await trio.sleep_until(20.5)
+            (ended, *_) = scene.told(TurnEnded)
+            assert ended.outcome == "failed" and [each.reason for each in scene.told(HoldExpired)] == ["progress"]
+            assert model.times() == [0, 20.25]
+
+    play(main)
+
+
 def test_a_budget_starts_when_its_work_is_dispatched() -> None:
     """F-11, LSE-2: an input that waited 400 s in the queue gets the whole 300 s for its own request."""
 

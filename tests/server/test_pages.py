@@ -151,7 +151,7 @@ async def test_runs_begin_at_a_time_and_are_listed_by_the_kind_of_their_signals(
     await house.start(session="ann")
     (run,) = (await get(house, "/runs?kind=prompts"))["runs"]
     assert (await get(house, "/runs?kind=other"))["runs"] == []
-    assert [each["id"] for each in (await get(house, f"/runs?since={run['queued_at']:f}"))["runs"]] == [run["id"]]
+    assert [each["id"] for each in (await get(house, f"/runs?since={run['queued_at']:.15f}"))["runs"]] == [run["id"]]
     assert (await get(house, f"/runs?since={run['queued_at'] + 1:f}"))["runs"] == []
 
 
