@@ -24,19 +24,17 @@ from concorde_trio.messages import Message
 from concorde_trio.records import NewSignal, Request, RequestKind, Run, SignalRecord, Unfinished
 from concorde_trio.sessions.store import SessionFilter, SessionRecord, StoredInput, StoredSession
 from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter, Transaction
-from concorde_trio.stores import sqlite_queries as queries
-from concorde_trio.stores import sqlite_session_queries as session_queries
-from concorde_trio.stores import transactions
+from concorde_trio.stores import queries, session_queries, transactions
 from concorde_trio.stores.change_plan import plan
-from concorde_trio.stores.sqlite_errors import pauses
+from concorde_trio.stores.pauses import pauses
 from concorde_trio.stores.sqlite_inline import InlineWriter
 from concorde_trio.stores.sqlite_owner import own
 from concorde_trio.stores.sqlite_place import place_of
 from concorde_trio.stores.sqlite_reader import Reader
 from concorde_trio.stores.sqlite_transaction import SqliteTransaction
-from concorde_trio.stores.sqlite_works import AddRequest, Apply, Emit, Prune, PruneSessions
 from concorde_trio.stores.sqlite_write_session import WriteSession
-from concorde_trio.stores.sqlite_writer import ThreadWriter
+from concorde_trio.stores.thread_writer import ThreadWriter
+from concorde_trio.stores.works import AddRequest, Apply, Emit, Prune, PruneSessions
 
 SHORT_LIST = 100
 """Pending signals that are read in the Trio thread; more go to the reader's."""
@@ -102,7 +100,7 @@ class SqliteStore:
         if self._writer is not None:
             raise UsageError(f"the store of {self._place.database} is open already; open it once and share it")
         make = InlineWriter if self._inline else ThreadWriter
-        self._writer = make(self._place, self._patience, self._wake)
+        self._writer = make(WriteSession(self._place), self._patience, self._wake)
         reader = Reader(self._place, self._patience, inline=self._inline)
         try:
             await self._writer.open()
