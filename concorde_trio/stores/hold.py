@@ -128,7 +128,7 @@ class Hold:
 
         def abort(_: object) -> trio.lowlevel.Abort:
             command.unwanted = True
-            if self._interrupt is not None:
+            if self._interrupt is not None and command.call is not None:
                 self._interrupt()
             return trio.lowlevel.Abort.FAILED
 
@@ -157,7 +157,7 @@ class Hold:
                     last = [(command.task, result)]
                     return
                 self._running = command
-                result = capture(command.call, session.connection)
+                result = capture(_run, command, session)
                 if not session.in_transaction:
                     over = TransactionOver(
                         "this transaction was ended by an error of the database; nothing of it is stored"
@@ -179,6 +179,13 @@ class Hold:
     def _end_statement(self) -> bool:
         """Asked while a statement runs, where the database asks: true ends it."""
         return time.monotonic() > self._until or (self._running is not None and self._running.unwanted)
+
+
+def _run(command: _Command, session: HeldSession) -> Any:
+    if command.unwanted:
+        raise TransactionOver("the task that asked for this statement was cancelled before it began")
+    assert command.call is not None
+    return command.call(session.connection)
 
 
 def over_message(time_limit: float) -> str:

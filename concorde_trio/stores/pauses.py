@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 
-def pauses() -> Iterator[float]:
+def pauses(longest: float = 0.05) -> Iterator[float]:
     """How long to wait before each next try, in seconds: quick at first, since most locks are short."""
     pause = 0.001
     while True:
         yield pause
-        pause = min(pause * 1.5, 0.05)
+        pause = min(pause * 1.5, longest)

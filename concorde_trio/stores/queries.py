@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from concorde_trio.records import Request, Run, RunState, SignalRecord, SignalState, Unfinished
-from concorde_trio.signals.store import RunFilter, SignalFilter
+from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter
 from concorde_trio.stores.database import Reads
 from concorde_trio.stores.rows import RUN, SIGNAL, read_request, read_run, read_signal
 
@@ -156,6 +156,22 @@ def counts(connection: Reads) -> dict[str, dict[str, int]]:
             "signals": _counts(connection, "signals", SignalState, "done"),
             "runs": _counts(connection, "runs", RunState, "done"),
         }
+    finally:
+        connection.execute("rollback")
+
+
+def prunable(connection: Reads, before: float, old_sessions: str, no_limit: int | None) -> Pruned:
+    """How many rows a prune would remove. ``old_sessions``: the query of those it may, of a time and a limit."""
+    old = "select id from signals where state in ('done', 'failed') and settled_at < ?"
+    connection.execute("begin")
+    try:
+        return Pruned(
+            signals=connection.execute(f"select count(*) from ({old}) as old", (before,)).fetchone()[0],
+            runs=connection.execute(f"select count(*) from runs where signal_id in ({old})", (before,)).fetchone()[0],
+            sessions=connection.execute(f"select count(*) from ({old_sessions}) as old", (before, no_limit)).fetchone()[
+                0
+            ],
+        )
     finally:
         connection.execute("rollback")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
@@ -13,9 +12,9 @@ from concorde_trio.stores.hold import Held
 from concorde_trio.stores.sqlite_errors import store_error
 from concorde_trio.stores.sqlite_place import Place
 from concorde_trio.stores.sqlite_sql import SqliteWrites
+from concorde_trio.stores.transactions import first_word
 from concorde_trio.stores.works import insert_signals
 
-_FIRST_WORD = re.compile(r"(?:\s|;|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))*([a-zA-Z]*)", re.DOTALL)
 _REFUSED = frozenset(
     {"begin", "commit", "end", "rollback", "savepoint", "release", "pragma", "attach", "detach", "vacuum"}
 )
@@ -40,8 +39,7 @@ class SqliteTransaction:
         UsageError for statements that would end the transaction or change the connection (commit, pragma, attach,
         …); TransactionOver once it is over.
         """
-        first = _FIRST_WORD.match(sql)
-        word = first[1].lower() if first else ""
+        word = first_word(sql)
         if word in _REFUSED:
             raise UsageError(
                 f"{word.upper()} cannot be run in a transaction of the store's: it commits when its `async with` block "

@@ -1,0 +1,1 @@
+"""A queue in a PostgreSQL database, for more than one machine. Needs the extra ``postgres`` (psycopg 3)."""
