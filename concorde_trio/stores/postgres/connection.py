@@ -42,6 +42,8 @@ def connect(place: Place, name: str, *, read_only: bool = False) -> Connection:
             f" set lock_timeout to {round(LOCK_TIMEOUT * 1000)};"
             f" set idle_in_transaction_session_timeout to {round(IDLE_TIMEOUT * 1000)};"
             " set tcp_keepalives_idle to 5; set tcp_keepalives_interval to 3; set tcp_keepalives_count to 3;"
+            # What a lost client has locked is free soon, though a statement of it runs.
+            + (" set client_connection_check_interval to 1000;" if connection.info.server_version >= 140000 else "")
             + (
                 " set default_transaction_read_only to on; set default_transaction_isolation to 'repeatable read'"
                 if read_only

@@ -6,6 +6,7 @@ waited for.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -18,6 +19,8 @@ import trio
 from outcome import Outcome
 
 from concorde_trio.stores.postgres.pg_sql import Connection
+
+logger = logging.getLogger("concorde_trio.stores")
 
 T = TypeVar("T")
 
@@ -80,7 +83,8 @@ def cancel_statement(connection: Connection) -> None:
     """Ask the server to end the statement that runs; if it cannot be asked, the connection is cut."""
     try:
         connection.cancel_safe(timeout=CANCEL_TIMEOUT)
-    except psycopg.Error:
+    except psycopg.Error as error:
+        logger.info("a statement could not be cancelled (%s); its connection is cut", error)
         sever(connection)
 
 

@@ -55,6 +55,7 @@ class PostgresWriteSession:
         self._closing = False
         self._held = self._held_begun = False
         self._canceller: threading.Thread | None = None
+        self._cancelling = threading.Lock()
         self._guard = threading.Lock()
 
     # --- what the writer's thread asks ----------------------------------------------------------------------
@@ -85,10 +86,11 @@ class PostgresWriteSession:
 
     def interrupt_held(self) -> None:
         """End the statement of a hold that runs."""
-        connection = self._connection
-        if connection is not None and self._canceller is None:
-            self._canceller = threading.Thread(target=cancel_statement, args=(connection,), daemon=True)
-            self._canceller.start()
+        with self._cancelling:
+            connection = self._connection
+            if connection is not None and self._canceller is None:
+                self._canceller = threading.Thread(target=cancel_statement, args=(connection,), daemon=True)
+                self._canceller.start()
 
     def try_open(self) -> bool:
         """True once it is connected and the schema up to date; False if it must be tried again."""
@@ -367,9 +369,10 @@ class PostgresWriteSession:
 
     def _join_canceller(self) -> None:
         """A request to cancel must not meet the statement after the one that it was meant for."""
-        if self._canceller is not None:
-            self._canceller.join()
-            self._canceller = None
+        with self._cancelling:
+            canceller, self._canceller = self._canceller, None
+        if canceller is not None:
+            canceller.join()
 
 
 def origin_of(store: str) -> Callable[[], str]:
