@@ -35,12 +35,17 @@ if TYPE_CHECKING:
         StartRequest,
         TurnResult,
     )
+    from concorde_trio.client.client import Client
+    from concorde_trio.client.following import Happened, Reset
     from concorde_trio.conversations.session_input import SessionInputHandler
     from concorde_trio.gateway import Gateway
+    from concorde_trio.log_context import JsonLogFormatter, RunLogFilter
     from concorde_trio.messages import CallOutcome, Input, Message, Role, ToolCall
     from concorde_trio.models.anthropic import AnthropicModel
     from concorde_trio.models.openai import OpenAIModel
     from concorde_trio.models.scripted import ScriptedModel
+    from concorde_trio.observability.otel import instrument
+    from concorde_trio.observability.prometheus import Metrics
     from concorde_trio.records import PostOutcome, Prompt, RunInfo, RunOutcome, RunPrompt, Signal, SignalRecord, Usage
     from concorde_trio.runtimes.command import CommandRuntime
     from concorde_trio.runtimes.command_rules import JsonLines, Rule, UsageRules
@@ -64,6 +69,7 @@ if TYPE_CHECKING:
     from concorde_trio.signals.template import template_handler
     from concorde_trio.signals.worker import SignalWorker, open_worker
     from concorde_trio.stores.memory import MemoryStore
+    from concorde_trio.stores.postgres.store import PostgresStore
     from concorde_trio.stores.sqlite import SqliteStore
     from concorde_trio.tools.files import file_tools
     from concorde_trio.tools.function import tool
@@ -78,20 +84,24 @@ _HOMES = {
     "CallOutcome": "messages",
     "CallReport": "_sansio.session_terms",
     "CallStarted": "_sansio.model_events",
+    "Client": "client.client",
     "CommandRuntime": "runtimes.command",
     "DerivedSession": "runtimes.command_session",
     "FunctionRuntime": "runtimes.function",
     "Gateway": "gateway",
+    "Happened": "client.following",
     "Host": "sessions.host",
     "InProcessRuntime": "runtimes.in_process",
     "Input": "messages",
     "JsonLines": "runtimes.command_rules",
+    "JsonLogFormatter": "log_context",
     "Leftover": "sessions.tool",
     "LiteralArgument": "runtimes.command_template",
     "LockTable": "_sansio.lock_table",
     "McpServer": "tools.mcp",
     "MemoryStore": "stores.memory",
     "Message": "messages",
+    "Metrics": "observability.prometheus",
     "Model": "sessions.model",
     "ModelRequest": "_sansio.model_events",
     "NoSession": "runtimes.command_session",
@@ -99,15 +109,18 @@ _HOMES = {
     "Ping": "_sansio.model_events",
     "Port": "sessions.host",
     "PostOutcome": "records",
+    "PostgresStore": "stores.postgres.store",
     "Prompt": "records",
     "Purpose": "_sansio.model_events",
     "ReasoningDelta": "_sansio.model_events",
     "Receipt": "_sansio.input_queue",
     "ReplyEnd": "_sansio.model_events",
     "RequestFailure": "_sansio.session_terms",
+    "Reset": "client.following",
     "Role": "messages",
     "Rule": "runtimes.command_rules",
     "RunInfo": "records",
+    "RunLogFilter": "log_context",
     "RunOutcome": "records",
     "RunPrompt": "records",
     "Runtime": "signals.runtime",
@@ -144,6 +157,7 @@ _HOMES = {
     "current_run": "server.attribution",
     "emit_sync": "signals.emit",
     "file_tools": "tools.files",
+    "instrument": "observability.otel",
     "limit_tool_threads": "tools.threads",
     "new_tag": "signals.tags",
     "open_worker": "signals.worker",
@@ -161,20 +175,24 @@ __all__ = [
     "CallOutcome",
     "CallReport",
     "CallStarted",
+    "Client",
     "CommandRuntime",
     "DerivedSession",
     "FunctionRuntime",
     "Gateway",
+    "Happened",
     "Host",
     "InProcessRuntime",
     "Input",
     "JsonLines",
+    "JsonLogFormatter",
     "Leftover",
     "LiteralArgument",
     "LockTable",
     "McpServer",
     "MemoryStore",
     "Message",
+    "Metrics",
     "Model",
     "ModelRequest",
     "NoSession",
@@ -182,15 +200,18 @@ __all__ = [
     "Ping",
     "Port",
     "PostOutcome",
+    "PostgresStore",
     "Prompt",
     "Purpose",
     "ReasoningDelta",
     "Receipt",
     "ReplyEnd",
     "RequestFailure",
+    "Reset",
     "Role",
     "Rule",
     "RunInfo",
+    "RunLogFilter",
     "RunOutcome",
     "RunPrompt",
     "Runtime",
@@ -227,6 +248,7 @@ __all__ = [
     "current_run",
     "emit_sync",
     "file_tools",
+    "instrument",
     "limit_tool_threads",
     "new_tag",
     "open_worker",

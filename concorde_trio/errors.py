@@ -7,6 +7,11 @@ would look for.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from concorde_trio.documents import ProblemDetails
+
 
 class ConcordeError(Exception):
     """The root of every exception this package raises on purpose."""
@@ -131,6 +136,48 @@ class ModelError(ConcordeError):
         self.status = status
         self.retry_after = retry_after
         self.connection = connection
+
+
+# --- a server's, as its Client tells it ----------------------------------------------------------------------
+
+
+class ServerGone(ConcordeError):
+    """Nobody answers at that address, or the answer broke off.
+
+    ``unheard``: the request has certainly changed nothing, so that it can be made again or in another way.
+    """
+
+    def __init__(self, message: str, *, unheard: bool) -> None:
+        super().__init__(message)
+        self.unheard = unheard
+
+
+class ServerSilent(ConcordeError):
+    """Somebody listens there, and has not answered in time. The request may have been taken."""
+
+
+class RequestRefused(ConcordeError):
+    """The server answered with an error. ``status``: of HTTP. ``problem``: its problem document (RFC 9457), None if it sent none.
+
+    Its subclasses are for what is the caller's fault; it is itself for a wrong token (401), a server that is not ready (503), ...
+    """
+
+    def __init__(self, message: str, *, status: int, problem: ProblemDetails | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.problem = problem
+
+
+class RefusedRequest(RequestRefused, UsageError):
+    """400, 413, 415: the request can never be right; ``problem["errors"]`` has every wrong field."""
+
+
+class RefusedId(RequestRefused, UnknownId):
+    """404: there is no such thing."""
+
+
+class RefusedState(RequestRefused, WrongState):
+    """409: it is in a state in which this cannot be done."""
 
 
 # --- ours ---------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ NAME_LIMIT = 200
 TEXT_LIMIT = 20_000_000
 """Characters of a prompt's text, and of an answer that is kept: far below what any store holds in one row (REC-5)."""
 
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\ud800-\udbff][\udc00-\udfff]|[\0\ud800-\udfff]")
 
 
 class SignalState(enum.StrEnum):
@@ -64,22 +64,33 @@ def check_name(name: object, what: str) -> str:
     ``what`` is how the message calls it: "session", "resource", "kind".
     """
     if not isinstance(name, str):
-        raise InvalidName(f"a {what} name must be a string, not {type(name).__name__}: {name!r:.80}")
+        raise InvalidName(f"{_called(what)} must be a string, not {type(name).__name__}: {name!r:.80}")
     if not 1 <= len(name) <= NAME_LIMIT:
-        raise InvalidName(f"a {what} name must have 1 to {NAME_LIMIT} characters, this has {len(name)}: {name!r:.80}")
+        raise InvalidName(f"{_called(what)} must have 1 to {NAME_LIMIT} characters, this has {len(name)}: {name!r:.80}")
     if not name.isprintable():
         for place, character in enumerate(name):
             if ord(character) < 32 or 127 <= ord(character) < 160 or 0xD800 <= ord(character) < 0xE000:
                 raise InvalidName(
-                    f"a {what} name must not have control characters or lone surrogates; "
+                    f"{_called(what)} must not have control characters or lone surrogates; "
                     f"character {place} of {name!r:.80} is U+{ord(character):04X}"
                 )
     return name
 
 
+def _called(what: str) -> str:
+    """How a message calls it: "a session name", "an input id"."""
+    name = what if what.split()[-1] in ("id", "key") else f"{what} name"
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
 def storable_text(text: str) -> str:
-    """``text`` with NUL and lone surrogates, which no store can hold, replaced by U+FFFD."""
-    return _UNSTORABLE.sub("\ufffd", text)
+    """``text`` with NUL and lone surrogates, which no store can hold, replaced by U+FFFD; two that are a pair are joined."""
+    return _UNSTORABLE.sub(_stored_as, text)
+
+
+def _stored_as(found: re.Match[str]) -> str:
+    pair = found[0]
+    return pair.encode("utf-16", "surrogatepass").decode("utf-16") if len(pair) == 2 else "\ufffd"
 
 
 @attrs.frozen(kw_only=True)

@@ -184,9 +184,11 @@ class Dispatcher:
         if started:
             self.running -= 1
             self._permit(self.table.end(run.id, hold=signal.holds))
-        elif run.id in self.table:
-            self._ready_ids.discard(run.id)
-            self._permit(self.table.withdraw(run.id))
+        else:
+            signal.unstarted -= 1
+            if run.id in self.table:
+                self._ready_ids.discard(run.id)
+                self._permit(self.table.withdraw(run.id))
         step.changes.append(
             ch.EndRun(run.id, outcome.state, step.now, outcome.error, outcome.text, outcome.usage, prompt, context)
         )
@@ -270,7 +272,7 @@ class Dispatcher:
             ]
             self._position += len(made)
             step.changes.append(ch.QueueRuns(record.id, tuple(run for run, _ in made), None, kind.holds))
-            signal.open = len(made)
+            signal.open = signal.unstarted = len(made)
             signal.runs = [LiveRun(run, signal) for run, _ in made]
             for live, (_, fault) in zip(signal.runs, made, strict=True):
                 self._queue(step, live, fault)
@@ -345,6 +347,7 @@ class Dispatcher:
                 continue
             self._ready_ids.discard(run_id)
             live.state, live.started_at = RunState.RUNNING, step.now
+            live.signal.unstarted -= 1
             self.running += 1
             step.changes.append(ch.StartRun(run_id, step.now))
             step.events.append(

@@ -56,12 +56,13 @@ class LiveRun:
 
 @attrs.define(eq=False)
 class LiveSignal:
-    """A signal that is processing. ``open`` counts its runs that have not ended."""
+    """A signal that is processing. ``open`` counts its runs that have not ended, ``unstarted`` those still to start."""
 
     record: SignalRecord
     holds: bool
     runs: list[LiveRun] = attrs.field(factory=list)
     open: int = 0
+    unstarted: int = 0
     phase: SignalPhase = SignalPhase.RUNNING
     handle_error: str | None = None
     interrupted: bool = False
@@ -78,6 +79,7 @@ class LiveSignal:
                 live.outcome = RunOutcome(state=run.state, error=run.error, text=run.text, usage=run.usage)
             signal.runs.append(live)
         signal.open = sum(live.outcome is None for live in signal.runs)
+        signal.unstarted = sum(live.state is RunState.PENDING for live in signal.runs)
         return signal
 
     @property

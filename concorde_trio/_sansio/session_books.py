@@ -32,8 +32,15 @@ class RunTerms:
     """
 
     limit: int | None
-    used: int = 0
+    usage: Usage = attrs.field(factory=Usage)
     over: bool = False
+
+    def over_limit(self, more: Usage | None = None) -> str | None:
+        """Why no further request may be made (SES-16), None if one may. ``more``: used, and not counted yet."""
+        used = _tokens(self.usage) + (0 if more is None else _tokens(more))
+        if self.limit is None or used < self.limit:
+            return None
+        return f"usage limit reached: {used:,} of {self.limit:,} tokens; no further request was made"
 
 
 @attrs.define
@@ -56,14 +63,6 @@ class Turn:
         if self.ending is None:
             self.ending, self.error = how, error
 
-    @property
-    def over_limit(self) -> str | None:
-        """Why no further request may be made (SES-16), None if one may."""
-        limit, used = self.run.limit, self.run.used
-        if limit is None or used < limit:
-            return None
-        return f"usage limit reached: {used:,} of {limit:,} tokens; no further request was made"
-
 
 class Books:
     """The shared state of one session's parts."""
@@ -76,6 +75,7 @@ class Books:
         self.transcript = said
         self.usage = Usage()
         self.turn: Turn | None = None
+        self.run: RunTerms | None = None
         self.dirty = False
         self.step = Step()
 
@@ -134,9 +134,16 @@ class Books:
             return
         self.usage = added(self.usage, usage)
         self.dirty = True
+        run = self.run
         if self.turn is not None:
-            self.turn.usage = added(self.turn.usage, usage)
-            self.turn.run.used += usage.input_tokens + usage.output_tokens
+            self.turn.usage, run = added(self.turn.usage, usage), self.turn.run
+        if run is not None:
+            run.usage = added(run.usage, usage)
+
+    def over_limit(self, more: Usage | None = None) -> str | None:
+        """Why the run may make no further request, if there is a run and none may (SES-16)."""
+        run = self.run if self.turn is None else self.turn.run
+        return None if run is None else run.over_limit(more)
 
 
 def added(one: Usage, other: Usage) -> Usage:
@@ -148,6 +155,10 @@ def added(one: Usage, other: Usage) -> Usage:
         cached_tokens=one.cached_tokens + other.cached_tokens,
         cost=sum(costs) if costs else None,
     )
+
+
+def _tokens(usage: Usage) -> int:
+    return usage.input_tokens + usage.output_tokens
 
 
 def seconds(value: float) -> str:

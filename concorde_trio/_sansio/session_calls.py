@@ -53,7 +53,13 @@ class Calls:
     # --- starting -------------------------------------------------------------------------------------------
 
     def advance(self) -> None:
-        """Start what may run now: the next call, with its neighbours if all of them are concurrent."""
+        """Start what may run now: the next call, with its neighbours if all of them are concurrent.
+
+        None where the limit is reached, by the summary of an output: then what has not started never runs (SES-16).
+        """
+        limited = self._books.over_limit()
+        if limited is not None:
+            return self._refuse(CallOutcome.LIMITED, limited)
         while not self.live and (waiting := self._books.transcript.open_calls):
             together = True
             for place, call in waiting.items():
@@ -63,6 +69,7 @@ class Calls:
                     break
                 together = not alone
                 self._dispatch(place, call, tool)
+        return None
 
     def _dispatch(self, place: int, call: ToolCall, tool: ToolTerms | None) -> None:
         if call.refused is not None:
@@ -174,6 +181,11 @@ class Calls:
             return self._by_registration.get(registration)
         return next((each for each in self._by_registration.values() if each.call.id == call_id), None)
 
+    def registration_of(self, call_id: str | None) -> int | None:
+        """Which registration a result that names its call alone is for; None if none waits for one."""
+        live = self._find(call_id, None)
+        return None if live is None else live.registration
+
     def left(self, registration: int, call: ToolCall, what: str, number: int, about: str) -> int:
         """Work that a call leaves behind; the number of its record."""
         live = self._by_registration.get(registration)
@@ -230,12 +242,17 @@ class Calls:
         """Settle every call: an interrupt, or a limit. What is finished is kept; what runs is stopped first."""
         self.summaries.stop(reason)
         for live in list(self.live.values()):
-            if live.phase in ("asked", "running"):
+            if live.phase == "running":
                 self._books.lock.complete_tool(live.call.id, live.registration)
-            if live.phase == "asked":
-                self._result(live.place, live.call, outcome, _never_ran(reason))
-            elif live.phase == "running":
                 self._stop(live, outcome, self._books.now() - live.since, reason)
+        self._refuse(outcome, reason)
+
+    def _refuse(self, outcome: CallOutcome, reason: str) -> None:
+        """What has not started is not run, though a person is being asked about it."""
+        for live in list(self.live.values()):
+            if live.phase == "asked":
+                self._books.lock.complete_tool(live.call.id, live.registration)
+                self._result(live.place, live.call, outcome, _never_ran(reason))
         for place, call in self._books.transcript.open_calls.items():
             if place not in self.live:
                 self._result(place, call, outcome, _never_ran(reason))

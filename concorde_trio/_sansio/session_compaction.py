@@ -22,12 +22,25 @@ FINAL = (
     "Here is the summary you wrote:\n\n{draft}\n\nCompare it with the conversation above. Write it again, complete: put in what "
     "is missing, mend what is wrong, leave out what nobody needs. Answer with the summary alone."
 )
+STAYS = (
+    " The last message of a person stays in the conversation and will stand after your summary: say what was done for it "
+    "already, with its results, and what of it is still open."
+)
+GO_ON = (
+    "\n\n[What the person says next was said before the end of what is summarised here. What was done for it is in this "
+    "summary: go on from there, and do nothing of it twice.]"
+)
+"""At the end of a summary that tells of the turn that is being taken: it stands before the request it was done for."""
 
 
 @attrs.define
 class _Work:
+    """``read``: what is summarised; with the request that stays, where what was done for it goes (``inside``)."""
+
     gone: tuple[Message, ...]
     kept: tuple[Message, ...]
+    read: tuple[Message, ...]
+    inside: bool
 
 
 class Compaction:
@@ -61,8 +74,12 @@ class Compaction:
         if found is None:
             self._give_up()
             return False
-        self._work = _Work(*found)
-        self._requests.open(Purpose.COMPACTION_DRAFT, (*self._work.gone, self._question(DRAFT)), 1)
+        gone, kept = found
+        inside = bool(kept) and gone[-1].seq > kept[0].seq
+        read = self._books.transcript.messages if inside else gone
+        self._work = work = _Work(gone, kept, read, inside)
+        question = self._question(DRAFT + STAYS if inside else DRAFT)
+        self._requests.open(Purpose.COMPACTION_DRAFT, (*work.read, question), 1)
         return True
 
     def replied(self) -> None:
@@ -72,14 +89,17 @@ class Compaction:
         text = request.builder.reply().text.strip()
         if not text or request.builder.reply().calls:
             self.failed(self._requests.take(), "the model gave no summary")
+        elif request.purpose is Purpose.COMPACTION_DRAFT and (limited := self._books.over_limit(request.builder.usage)):
+            self.failed(self._requests.take(), limited)
         elif request.purpose is Purpose.COMPACTION_DRAFT:
-            question = self._question(FINAL.format(draft=text))
-            self._requests.open(Purpose.COMPACTION_FINAL, (*work.gone, question), 1)
+            question = self._question(FINAL.format(draft=text) + (STAYS if work.inside else ""))
+            self._requests.open(Purpose.COMPACTION_FINAL, (*work.read, question), 1)
         else:
             self._requests.take()
             self._work = None
             books = self._books
-            books.add(books.transcript.compact(text, books.wall(), work.kept))
+            summary = text + GO_ON if work.inside else text
+            books.add(books.transcript.compact(summary, books.wall(), work.kept))
             books.say(events.Compacted, messages=len(work.gone), error=None)
             if books.turn is not None:
                 books.turn.not_compacted = True  # once a turn is enough, whatever it saved

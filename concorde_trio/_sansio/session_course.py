@@ -67,7 +67,6 @@ class SessionCourse:
         self.backoff: Backoff | None = None
         self.not_before = -math.inf
         self.not_before_reason = ""
-        self.run: RunTerms | None = None
         self.linked: dict[str, Linked] = dict(linked or {})
         self.places = Places((*order, *self.linked))
         self.stands_for: dict[str, tuple[str, ...]] = {}  # inputs that a run's prompt was made of, by the prompt's id
@@ -83,6 +82,15 @@ class SessionCourse:
         if held:
             queue.hold()
         books.say(events.SessionLoaded, messages=len(books.transcript), queued=len(queue), repaired=len(repaired))
+
+    @property
+    def run(self) -> RunTerms | None:
+        """The run that its turns belong to, None between runs (SES-20)."""
+        return self.books.run
+
+    @run.setter
+    def run(self, run: RunTerms | None) -> None:
+        self.books.run = run
 
     # --- what the driver takes ------------------------------------------------------------------------------
 
@@ -159,7 +167,7 @@ class SessionCourse:
             return False
         if self.run is None:
             return self.terms.signal_for is None
-        return not self.run.over and (self.run.limit is None or self.run.used < self.run.limit)
+        return not self.run.over and self.run.over_limit() is None
 
     def _begin_something(self) -> bool:
         """From idle: a turn, which compacts first if somebody wants that, or that alone. Whether anything may have changed."""
@@ -182,8 +190,9 @@ class SessionCourse:
         if last is not None and last.role is Role.ASSISTANT:
             turn.end("ok", None)
             return True
-        if turn.over_limit is not None:
-            turn.end("limited", turn.over_limit)
+        limited = books.over_limit()
+        if limited is not None:
+            turn.end("limited", limited)
             return True
         delivery = books.queue.drain()
         if delivery is not None:
@@ -266,9 +275,10 @@ class SessionCourse:
         books.add(books.transcript.add_reply(reply, books.wall(), self.terms.model_name))
         if reply.text or not reply.calls:
             turn.text = reply.text
-        if reply.calls and turn.over_limit is not None:
-            turn.end("limited", turn.over_limit)
-            self.calls.stop(CallOutcome.LIMITED, turn.over_limit)
+        limited = books.over_limit()
+        if reply.calls and limited is not None:
+            turn.end("limited", limited)
+            self.calls.stop(CallOutcome.LIMITED, limited)
 
     def _request_failed(self, turn: Turn, request: Request, failure: RequestFailure) -> None:
         settings, now = self.books.settings, self.books.now()
@@ -299,10 +309,9 @@ class SessionCourse:
         """
         lock = self.books.lock
         if epoch is None:
-            expired: tuple[Expired | None, ...] = lock.sweep_expired()
-        else:
-            expired = (lock.expire(epoch),)
-        self._taken += [each for each in expired if each is not None]
+            self._taken += lock.sweep_expired()
+        elif (expired := lock.expire(epoch)) is not None:
+            self._taken.append(expired)
         return bool(self._taken)
 
     def _sweep(self) -> bool:

@@ -18,8 +18,10 @@ from concorde_trio._sansio.session_changes import AddInput, EmitSignals, LinkInp
 from concorde_trio._sansio.session_course import SessionCourse
 from concorde_trio._sansio.session_terms import CallReport, Linked, RequestFailure, StopRequest, WaitingOn
 from concorde_trio._sansio.session_waiting import waiting_on
+from concorde_trio._sansio.transcript import Transcript
 from concorde_trio.errors import WrongState
 from concorde_trio.messages import CallOutcome, Input, InputState, ToolCall
+from concorde_trio.records import Usage
 
 
 @attrs.frozen
@@ -133,13 +135,14 @@ class SessionMachine(SessionCourse):
 
     # --- the run it belongs to (SES-20, SES-21) -------------------------------------------------------------
 
-    def begin_run(self, usage_limit: int | None) -> None:
+    def begin_run(self, usage_limit: int | None) -> RunTerms:
         """Turns may begin, and belong to this run, until ``end_run``."""
         if self.run is not None:
             raise WrongState(f"session {self.name!r} has a run already; runs of one session go one after another")
-        self.run = RunTerms(usage_limit)
+        run = self.run = RunTerms(usage_limit)
         if self.books.queue.resume():
             self.books.dirty = True
+        return run
 
     def run_prompt(self, given: Input, signal_id: str | None) -> tuple[Input, ...]:
         """The run's own prompt (SES-21). Where its signal was made of inputs, it stands for them: they are delivered by it.
@@ -227,6 +230,7 @@ class SessionMachine(SessionCourse):
         """Something of a stream came; whether it is waited for."""
         if self._sweep():
             self._go_on()
+        purpose = purpose or self.purpose_out
         if purpose is Purpose.SUMMARY:
             return self.calls.summaries.progress(epoch, event)
         return self.requests.progress(epoch, purpose, event)
@@ -234,11 +238,24 @@ class SessionMachine(SessionCourse):
     def request_over(self, epoch: int | None, purpose: Purpose | None, failure: RequestFailure | None) -> None:
         """A request's stream has ended: with ReplyEnd, or with this failure."""
         self._sweep()
+        purpose = purpose or self.purpose_out
         if purpose is Purpose.SUMMARY:
             self.calls.summaries.over(epoch, failure)
         elif self.requests.matches(epoch, purpose):
             self._replied(failure)
         self._go_on()
+
+    @property
+    def purpose_out(self) -> Purpose | None:
+        """What the request is for that is out: there is one at most, and what does not say what it is of is of that (SES-2)."""
+        if self.requests.current is not None:
+            return self.requests.current.purpose
+        return None if self.calls.summaries.current is None else Purpose.SUMMARY
+
+    def epoch_out(self, purpose: Purpose | None) -> int | None:
+        """The epoch of the request that is out, if it is for this; None where none is."""
+        out = self.requests.current or self.calls.summaries.current
+        return None if out is None or purpose not in (None, self.purpose_out) else out.epoch
 
     def call_over(
         self, call_id: str | None, registration: int | None, report: CallReport, *, fired: bool = False
@@ -321,6 +338,10 @@ class SessionMachine(SessionCourse):
         """End the turn and begin none any more."""
         self.closed = True
         self.interrupt(reason)
+
+    def forget(self) -> None:
+        """What was said is not stored any more: it was pruned while the session was idle (STP-5)."""
+        self.books.transcript, self.books.usage = Transcript(), Usage()
 
     # --- looking --------------------------------------------------------------------------------------------
 

@@ -118,9 +118,13 @@ class Summaries:
             self._settle(output, CallOutcome.TRUNCATED, self._cut(output))
 
     def _next(self) -> None:
+        books = self._books
+        while self._waiting and books.over_limit() is not None:  # a summary is a request too (SES-16)
+            output = self._waiting.popleft()
+            self._settle(output, CallOutcome.TRUNCATED, self._cut(output))
         if self.current is not None or not self._waiting:
             return
-        books, output = self._books, self._waiting.popleft()
+        output = self._waiting.popleft()
         settings = books.settings
         epoch = books.lock.set_summarizing(settings.summarizing_timeout, ceiling=settings.summarizing_ceiling)
         self.current = _Current(epoch, output, ReplyBuilder(), books.now())

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from concorde_trio.cli.live_wire import LiveClient
+from concorde_trio.cli.client import open_client
 from concorde_trio.cli.sessions import approval_in_words, short, waits_in_words
 from concorde_trio.cli.show import document, lasting, note, say, visible, visible_lines
-from concorde_trio.errors import WrongState
+from concorde_trio.errors import ServerGone, WrongState
 from concorde_trio.server.endpoint import Endpoint
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ PATIENCE = 1.0
 
 def ask_and_wait(endpoint: Endpoint, name: str, body: Document, *, as_json: bool, tell_id: bool = False) -> int:
     """Send the input and wait for the end of the turn that takes it; the exit status: 1 if the turn did not end well."""
-    return trio.run(_ask_and_wait, LiveClient(endpoint), name, body, as_json, tell_id)
+    return trio.run(_ask_and_wait, endpoint, name, body, as_json, tell_id)
 
 
-async def _ask_and_wait(client: LiveClient, name: str, body: Document, as_json: bool, tell_id: bool) -> int:
-    async with client.watch(name) as events:
-        receipt = await client.ask("POST", "sessions", name, "input", body=body)
+async def _ask_and_wait(endpoint: Endpoint, name: str, body: Document, as_json: bool, tell_id: bool) -> int:
+    async with open_client(endpoint) as client, client.watch(name) as events:
+        receipt = await client.send(name, **body)
         if tell_id and not as_json:
             say(visible(receipt["id"]))
         answer = Answer(receipt["id"], quiet=as_json)
@@ -38,11 +38,12 @@ async def _ask_and_wait(client: LiveClient, name: str, body: Document, as_json: 
             raise WrongState(
                 f"input {receipt['id']} was sent before, and is {receipt['input']}; its answer is in `concorde-trio sessions`"
             )
-        while answer.outcome is None:
-            event = await events.next()
-            if event is None:
-                raise client.gone("its stream ended")
-            answer.take(*event)
+        async for event in events:
+            answer.take(event.name, event.data)
+            if answer.outcome is not None:
+                break
+        else:
+            raise ServerGone(f"the worker at {client.url} went away: its stream ended", unheard=False)
     if as_json:
         document({**receipt, "outcome": answer.outcome, "error": answer.error, "text": answer.said})
     elif answer.outcome != "ok":

@@ -50,7 +50,7 @@ def chat(name: str, sender: str | None, store: str | None, as_json: bool) -> int
     text = decode(sys.stdin.buffer.read(), "stdin", "stdin") if piped else ""
     if piped and not text.strip():
         raise click.UsageError("nothing to say: stdin is empty; write `echo TEXT | concorde-trio chat NAME`.")
-    endpoint = serving(database_path(store), "to talk to").endpoint
+    endpoint = serving(database_path(store), "to talk to")
     if piped:
         from concorde_trio.cli.asking import ask_and_wait
 

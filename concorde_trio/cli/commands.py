@@ -19,6 +19,7 @@ COMMANDS = {
     "runs": "listing",
     "why": "locks",
     "locks": "locks",
+    "top": "top",
     "sessions": "sessions",
     "send": "send",
     "chat": "chat",
@@ -28,6 +29,7 @@ COMMANDS = {
     "cancel": "change",
     "retry": "change",
     "prune": "prune",
+    "openapi": "openapi",
     "simulate": "simulate",
     "demo": "demo",
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from concorde_trio.cli.options import json_option, limit_option, queue_options
+from concorde_trio.cli.options import follow_option, json_option, limit_option, queue_options
 from concorde_trio.cli.queue import database_path
 from concorde_trio.cli.show import (
     Cell,
@@ -42,6 +42,7 @@ RUN_STATES = ("pending", "running", "done", "failed", "limited", "cancelled")
 @click.option("--kind", help="Only signals of this kind.")
 @click.option("--state", type=click.Choice(SIGNAL_STATES), help="Only signals in this state.")
 @limit_option
+@follow_option
 @queue_options
 @json_option
 def signals(
@@ -49,21 +50,33 @@ def signals(
     kind: str | None,
     state: str | None,
     limit: int,
+    following: bool,
     store: str | None,
     direct: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """List signals, newest first, or show one with its runs.
+
+    With --follow, oldest first, and then a line for each that is emitted,
+    claimed or settled, as it happens, until Ctrl-C. It goes on over restarts
+    of the worker. With --json, a JSON document on each line: the signals of
+    the list, then the events.
 
     \b
     Examples:
       concorde-trio signals
       concorde-trio signals --kind message.received --state failed --limit 10
+      concorde-trio signals --follow
       concorde-trio signals 3f1c0a9b7d5e4c2a8f60
     """
     if signal_id is not None:
         _refuse_filters(kind=kind, state=state)
+        _refuse_following(following)
     path = database_path(store)
+    if following:
+        from concorde_trio.cli.follow import SignalFollower, follow
+
+        return follow(SignalFollower(path, kind=kind, state=state, limit=limit, as_json=as_json), direct=direct)
     source = open_source(path, direct=direct)
     if signal_id is not None:
         with expecting_signal(source, signal_id):
@@ -73,11 +86,11 @@ def signals(
         else:
             show_signal(found)
             tell_if_unserved(path, found)
-        return
+        return 0
     page = source.signals(kind=kind, state=state, limit=limit)
     if as_json:
         document(page)
-        return
+        return 0
     rows = [
         (
             id_cell(row["id"]),
@@ -91,6 +104,7 @@ def signals(
     ]
     _print(("ID", "KIND", "STATE", "EMITTED", "SETTLED IN", "ERROR"), rows, page, "signals")
     tell_if_unserved(path, *page["signals"])
+    return 0
 
 
 @click.command()
@@ -100,6 +114,7 @@ def signals(
 @click.option("--resource", help="Only runs that need this resource.")
 @click.option("--state", type=click.Choice(RUN_STATES), help="Only runs in this state.")
 @limit_option
+@follow_option
 @queue_options
 @json_option
 def runs(
@@ -109,19 +124,26 @@ def runs(
     resource: str | None,
     state: str | None,
     limit: int,
+    following: bool,
     store: str | None,
     direct: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """List runs, newest first, or show one.
 
     A waiting run is shown with the run that it waits for. The id of a signal
     lists its runs.
 
+    With --follow, oldest first, and then a line for each that is queued,
+    started, told to stop or ended, as it happens, until Ctrl-C. It goes on
+    over restarts of the worker. With --json, a JSON document on each line:
+    the runs of the list, then the events.
+
     \b
     Examples:
       concorde-trio runs
       concorde-trio runs --session user_ann --state pending
+      concorde-trio runs --follow --session user_ann
       concorde-trio runs --signal 3f1c0a9b7d5e4c2a8f60
       concorde-trio runs 3f1c0a9b7d5e4c2a8f60-1
     """
@@ -132,22 +154,29 @@ def runs(
     if target is not None:
         what, found = run_or_signal(source, target)
         if what == "run":
+            _refuse_following(following)
             if as_json:
                 document(found)
             else:
                 show_run(found)
                 tell_if_unserved(path, found)
-            return
+            return 0
         signal_id = target
     elif signal_id is not None:
         with expecting_signal(source, signal_id):
             source.signal(signal_id)
+    if following:
+        from concorde_trio.cli.follow import RunFollower, follow
+
+        where = {"signal": signal_id, "session": session, "resource": resource, "state": state}
+        return follow(RunFollower(path, **where, limit=limit, as_json=as_json), direct=direct)
     page = source.runs(signal=signal_id, session=session, resource=resource, state=state, limit=limit)
     if as_json:
         document(page)
-        return
+        return 0
     _print(RUN_COLUMNS, [_run_row(row) for row in page["runs"]], page, "runs")
     tell_if_unserved(path, *page["runs"])
+    return 0
 
 
 RUN_COLUMNS = ("ID", "SESSION", "STATE", "WAITED", "RAN", "WAITS FOR, OR ERROR")
@@ -238,6 +267,11 @@ def _refuse_filters(**filters: str | None) -> None:
     for name, value in filters.items():
         if value is not None:
             raise click.UsageError(f"--{name} filters a list; leave it out to show one by its id.")
+
+
+def _refuse_following(following: bool) -> None:
+    if following:
+        raise click.UsageError("--follow goes on after a list; leave it out to show one.")
 
 
 def _block(title: str, text: str | None) -> None:

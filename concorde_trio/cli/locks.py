@@ -2,44 +2,58 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from concorde_trio.cli.chain import chain_of, view_of
 from concorde_trio.cli.options import LIMIT, json_option, queue_options
 from concorde_trio.cli.queue import database_path
+from concorde_trio.cli.session_source import ask_sessions
+from concorde_trio.cli.sessions import session_waits
 from concorde_trio.cli.show import Cell, at, document, name_cell, note, say, table, visible
-from concorde_trio.cli.sources import open_source, run_or_signal
-from concorde_trio.cli.words import tell_if_unserved, why_in_words
+from concorde_trio.cli.sources import Source, open_source, run_or_signal
+from concorde_trio.cli.stored_snapshot import snapshot_of
+from concorde_trio.cli.words import chain_in_words, tell_if_unserved, why_in_words
+from concorde_trio.errors import UnknownId
 
 if TYPE_CHECKING:
     from concorde_trio.signals.documents import Document
 
 
 @click.command()
-@click.argument("target", metavar="ID")
+@click.argument("target", metavar="RUN")
 @queue_options
 @json_option
 def why(target: str, store: str | None, direct: bool, as_json: bool) -> None:
-    """Say why a run waits, or each waiting run of a signal.
+    """Say why a run waits, with the whole chain to its root.
 
     For whom, on which session or resource, since when, at which place in the
-    line, and who is at the root of the chain.
+    line, and then everybody on the chain up to the run that waits for nobody.
+    The id of a signal tells of each waiting run of it; the name of a session
+    tells what the session waits for.
 
     \b
     Examples:
       concorde-trio why 3f1c0a9b7d5e4c2a8f60-1
       concorde-trio why 3f1c0a9b7d5e4c2a8f60
+      concorde-trio why ann
       concorde-trio why 3f1c0a9b7d5e4c2a8f60-1 --json
     """
     path = database_path(store)
     source = open_source(path, direct=direct)
-    what, found = run_or_signal(source, target)
+    try:
+        what, found = run_or_signal(source, target)
+    except UnknownId:
+        _why_session(path, source, target, direct=direct, as_json=as_json)
+        return
     if what == "run":
+        chain = _Chain(path, found, direct=direct)
         if as_json:
-            document(_reason(found))
+            document({**_reason(found), "chain": chain.as_json()})
         else:
-            _say_why([found])
+            _say_why(found, chain)
             tell_if_unserved(path, found)
         return
     page = source.runs(signal=target, session=None, resource=None, state="pending", limit=LIMIT)
@@ -47,9 +61,9 @@ def why(target: str, store: str | None, direct: bool, as_json: bool) -> None:
     if as_json:
         document({"id": found["id"], "state": found["state"], "runs": [_reason(run) for run in waiting]})
         return
-    if waiting:
-        _say_why(waiting)
-    else:
+    for run in waiting:
+        _say_why(run)
+    if not waiting:
         unclaimed = ", and not claimed yet" if found["state"] == "pending" else ""
         say(visible(f"signal {found['id']} is {found['state']}{unclaimed}: no run of it waits."))
     if page["next"] is not None:
@@ -57,15 +71,63 @@ def why(target: str, store: str | None, direct: bool, as_json: bool) -> None:
     tell_if_unserved(path, found)
 
 
+class _Chain:
+    """Everybody on the chain that a waiting run stands at the end of, itself first; nobody, where it does not wait."""
+
+    def __init__(self, path: Path, run: Document, *, direct: bool) -> None:
+        """``run``: its document. The chain is of one moment, a little later."""
+        self.links: list[Document] = []
+        self.signals: dict[str, Document] = {}
+        self.at = 0.0
+        if run["waits_for"] is not None:
+            found = snapshot_of(path, direct=direct)
+            self.links = chain_of({row["id"]: row for row in found["runs"]}, run["id"])
+            self.signals = {row["id"]: row for row in found["signals"]}
+            self.at = found["at"]
+
+    def as_json(self) -> list[Document]:
+        """Each as a run in the lock table, with what it misses."""
+        return [{**view_of(run, self.signals), "waits_for": run["waits_for"]} for run in self.links]
+
+    def say(self) -> None:
+        """A line for each, where there is more to tell than that it waits for the root."""
+        if len(self.links) > 2:
+            say("  the chain:")
+            for line in chain_in_words(self.links, self.signals, self.at):
+                say(visible(f"    {line}"))
+
+
+def _why_session(path: Path, source: Source, name: str, *, direct: bool, as_json: bool) -> None:
+    try:
+        found = ask_sessions(path, lambda sessions: sessions.session(name), direct=direct)
+    except UnknownId:
+        raise UnknownId(f"no run and no signal has the id {name}, and no session has this name") from None
+    waiting = found["lock"]
+    run = None if waiting is None else source.run(waiting["run"]["run_id"])
+    chain = None if run is None else _Chain(path, run, direct=direct)
+    if as_json:
+        shown = {each: found[each] for each in ("name", "status", "waiting_on", "run", "holds", "approvals", "lock")}
+        document({**shown, "chain": [] if chain is None else chain.as_json()})
+        return
+    for line in session_waits(found):
+        say(visible(line))
+    if run is not None:
+        _say_why(run, chain)
+        tell_if_unserved(path, run)
+
+
 def _reason(run: Document) -> Document:
     shown = ("id", "signal_id", "session", "resources", "state", "stopping", "queued_at", "started_at", "ended_at")
     return {**{name: run[name] for name in shown}, "error": run["error"], "waits_for": run["waits_for"]}
 
 
-def _say_why(runs: list[Document]) -> None:
-    for run in runs:
-        for line in why_in_words(run):
-            say(visible(line))
+def _say_why(run: Document, chain: _Chain | None = None) -> None:
+    *lines, last = why_in_words(run)
+    for line in lines:
+        say(visible(line))
+    if chain is not None:
+        chain.say()
+    say(visible(last))
 
 
 @click.command()

@@ -54,7 +54,7 @@ def store_option(command: Command) -> Command:
         envvar="CONCORDE_STORE",
         show_envvar=True,
         metavar="DATABASE",
-        help="The queue's database, a path or sqlite:///PATH.  [default: concorde.db in this folder]",
+        help="The queue's database, a path, sqlite:///PATH or postgresql://USER@HOST/DB.  [default: concorde.db in this folder]",
     )(command)
 
 
@@ -75,6 +75,13 @@ def limit_option(command: Command) -> Command:
         default=50,
         show_default=True,
         help="The most to show, newest first.",
+    )(command)
+
+
+def follow_option(command: Command) -> Command:
+    """``--follow``: go on after the list."""
+    return click.option(
+        "--follow", "following", is_flag=True, help="Then print each change as it happens, until Ctrl-C."
     )(command)
 
 

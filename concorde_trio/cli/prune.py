@@ -11,12 +11,9 @@ import click
 import trio
 
 from concorde_trio.cli.options import Duration, json_option, store_option
-from concorde_trio.cli.queue import database_path
+from concorde_trio.cli.queue import database_path, store_at
 from concorde_trio.cli.show import at, document, plural, say
-from concorde_trio.cli.stored import BUSY_TIMEOUT
 from concorde_trio.signals.store import Pruned
-from concorde_trio.stores.sqlite import SqliteStore
-from concorde_trio.stores.sqlite_sql import statement
 
 
 @click.command()
@@ -26,7 +23,7 @@ from concorde_trio.stores.sqlite_sql import statement
 @store_option
 @json_option
 def prune(older_than: float, dry_run: bool, yes: bool, store: str | None, as_json: bool) -> None:
-    """Remove settled signals and their runs, and sessions not used since, by age.
+    """Remove settled signals and their runs, and sessions not used since with their outputs, by age.
 
     It asks first, unless --yes is given. What is pending or processing is never removed, nor a session that waits.
 
@@ -70,16 +67,12 @@ def _tell(as_json: bool, sentence: str, pruned: Pruned, before: float, *, dry_ru
 
 
 async def _count(path: Path, before: float) -> Pruned:
-    old = "select id from signals where state in ('done', 'failed') and settled_at < ?"
-    store = SqliteStore(path, busy_timeout=BUSY_TIMEOUT)
-    async with store.open(), store.transaction() as tx:
-        signals = await tx.execute(f"select count(*) from ({old})", (before,))
-        runs = await tx.execute(f"select count(*) from runs where signal_id in ({old})", (before,))
-        sessions = await tx.execute(f"select count(*) from ({statement('write/old_sessions')})", (before, -1))
-    return Pruned(signals=signals[0][0], runs=runs[0][0], sessions=sessions[0][0])
+    store = store_at(path)
+    async with store.open():
+        return await store.prunable(before)
 
 
 async def _prune(path: Path, before: float) -> Pruned:
-    store = SqliteStore(path, busy_timeout=BUSY_TIMEOUT)
+    store = store_at(path)
     async with store.open():
         return await store.prune(before)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from concorde_trio.cli.client import WorkerGone
 from concorde_trio.cli.options import decode, json_option, queue_options
 from concorde_trio.cli.queue import database_path
 from concorde_trio.cli.session_source import ask_sessions
 from concorde_trio.cli.show import document, note, say, visible
 from concorde_trio.cli.sources import is_served
+from concorde_trio.errors import ServerGone, ServerSilent
 from concorde_trio.records import check_name
 from concorde_trio.server.endpoint import read_endpoint
 
@@ -67,7 +67,7 @@ def send(
 
         try:
             return ask_and_wait(endpoint, name, body, as_json=as_json, tell_id=True)
-        except WorkerGone as gone:
+        except (ServerGone, ServerSilent) as gone:
             note(f"{gone}; waiting for the next one")
     receipt = ask_sessions(path, lambda source: source.send(name, body), direct=direct)
     if as_json and not wait:

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import attrs
@@ -20,6 +21,7 @@ from concorde_trio.cli.options import Duration, json_option
 from concorde_trio.cli.serve_log import Told
 from concorde_trio.cli.show import say, visible
 from concorde_trio.errors import ConcordeError
+from concorde_trio.log_context import JsonLogFormatter
 
 if TYPE_CHECKING:
     from concorde_trio.gateway import Gateway
@@ -43,6 +45,11 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
     show_default=True,
     help="What is logged on stderr.",
 )
+@click.option(
+    "--log-json",
+    is_flag=True,
+    help="Log one JSON object a line, each with its run, signal and session where it has one.",
+)
 @json_option
 def serve(
     target: str,
@@ -52,6 +59,7 @@ def serve(
     park_for: float | None,
     wait: bool,
     log_level: str,
+    log_json: bool,
     as_json: bool,
 ) -> None:
     """Serve a queue with a Gateway of yours.
@@ -71,9 +79,7 @@ def serve(
     gateway = load_gateway(target)
     _override(gateway, host, port)
     _override_options(gateway, drain_for, park_for, wait)
-    logging.basicConfig(
-        level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    _log(log_level.upper(), gateway.worker.mask if log_json else None)
     hard_stop = HardStop(gateway, logger)
     hard_stop.start()
     try:
@@ -87,6 +93,14 @@ def serve(
         raise click.ClickException(f"{target} stopped: {type(cause).__name__}: {cause}") from None
     finally:
         hard_stop.over()
+
+
+def _log(level: str, mask: Callable[[str], str] | None) -> None:
+    """Log on stderr, as lines of JSON if there is a ``mask`` for them."""
+    handler = logging.StreamHandler(sys.stderr)
+    formatter: logging.Formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(formatter if mask is None else JsonLogFormatter(mask=mask))
+    logging.basicConfig(level=level, handlers=[handler])
 
 
 async def _run(gateway: Gateway, target: str, as_json: bool) -> None:

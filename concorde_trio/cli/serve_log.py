@@ -36,14 +36,18 @@ class Told:
         """Take the next event."""
         match event:
             case events.SignalClaimed():
-                self._logger.debug("signal %s (%s) is claimed", event.signal_id, visible(event.kind))
+                about = {"signal_id": event.signal_id}
+                self._logger.debug("signal %s (%s) is claimed", event.signal_id, visible(event.kind), extra=about)
             case events.RunStarted():
                 self._started[event.run_id] = event.at
-                self._logger.info("run %s starts in session %s", event.run_id, visible(event.session))
+                self._logger.info(
+                    "run %s starts in session %s", event.run_id, visible(event.session), extra=_about(event)
+                )
             case events.RunEnded():
                 self._run_ended(event)
             case events.SignalSettled():
-                self._logger.debug("signal %s is %s", event.signal_id, event.state.value)
+                about = {"signal_id": event.signal_id}
+                self._logger.debug("signal %s is %s", event.signal_id, event.state.value, extra=about)
             case events.WorkerStopping():
                 self._logger.info("%s", STOPPING[event.mode].format(left=self._left(event.mode)))
 
@@ -52,7 +56,7 @@ class Told:
         after = "" if started is None else f" after {lasting(event.at - started)}"
         error = visible(first_line(event.error))
         why = f": {error[:LONGEST]}{'...' if len(error) > LONGEST else ''}" if error else ""
-        self._logger.info("run %s is %s%s%s", event.run_id, event.state.value, after, why)
+        self._logger.info("run %s is %s%s%s", event.run_id, event.state.value, after, why, extra=_about(event))
 
     def _left(self, mode: str) -> str:
         states = {run.run_id: run.state for lock in self._locks() for run in (*lock.holders, *lock.waiting)}
@@ -63,3 +67,8 @@ class Told:
         if mode != "cancel" and count["held"]:
             parts.append(f"{count['held']} held for their signals' post phases")
         return f" ({', '.join(parts)})"
+
+
+def _about(event: events.RunStarted | events.RunEnded) -> dict[str, str]:
+    """What a line is about, for logs that are read by machine."""
+    return {"run_id": event.run_id, "signal_id": event.signal_id, "session": event.session}

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-import click
-
-from concorde_trio.cli.client import Client, WorkerGone
-from concorde_trio.errors import WrongState
-from concorde_trio.server.endpoint import read_endpoint
+from concorde_trio.cli.client import ask
+from concorde_trio.errors import ServerGone, WrongState
+from concorde_trio.server.endpoint import Endpoint, read_endpoint
 
 if TYPE_CHECKING:
+    from concorde_trio.client.client import Client
     from concorde_trio.signals.documents import Document
 
 T = TypeVar("T")
@@ -44,31 +43,35 @@ class SessionSource(Protocol):
 class Served:
     """A running worker, asked over HTTP."""
 
-    def __init__(self, client: Client) -> None:
-        """``client`` asks its gateway."""
-        self._client = client
+    def __init__(self, endpoint: Endpoint) -> None:
+        """``endpoint`` is what ``read_endpoint`` found."""
+        self._endpoint = endpoint
 
     def sessions(self, *, prefix: str | None, limit: int) -> Document:
         """GET /sessions, as many as asked for."""
-        page = _object(self._client.get("sessions", query={"prefix": prefix, "limit": limit}))
-        found = list(page["sessions"])
-        while page["next"] is not None and len(found) < limit:
-            query = {"prefix": prefix, "limit": limit - len(found), "before": page["next"]}
-            page = _object(self._client.get("sessions", query=query))
-            found += page["sessions"]
-        return {**page, "sessions": found}
+
+        async def ask_sessions(client: Client) -> Document:
+            found = client.sessions(prefix=prefix)
+            return {"sessions": await found.first(limit), "next": found.cursor}
+
+        return ask(self._endpoint, ask_sessions)
 
     def session(self, name: str) -> Document:
         """GET /sessions/{id}."""
-        return _object(self._client.get("sessions", name))
+        return dict(ask(self._endpoint, lambda client: client.session(name)))
 
     def messages(self, name: str, limit: int) -> Document:
         """GET /sessions/{id}/messages."""
-        return _object(self._client.get("sessions", name, "messages", query={"limit": limit}))
+
+        async def ask_messages(client: Client) -> Document:
+            found = client.latest_messages(name)
+            return {"messages": (await found.first(limit))[::-1], "next": None, "previous": found.cursor}
+
+        return ask(self._endpoint, ask_messages)
 
     def send(self, name: str, body: Document) -> Document:
         """POST /sessions/{id}/input."""
-        return _object(self._client.post("sessions", name, "input", body=body))
+        return dict(ask(self._endpoint, lambda client: client.send(name, **body)))
 
 
 def ask_sessions(path: Path, question: Callable[[SessionSource], T], *, direct: bool) -> T:
@@ -79,25 +82,19 @@ def ask_sessions(path: Path, question: Callable[[SessionSource], T], *, direct: 
     endpoint = None if direct else read_endpoint(path)
     if endpoint is not None:
         try:
-            return question(Served(Client(endpoint)))
-        except WorkerGone:
+            return question(Served(endpoint))
+        except ServerGone:
             pass
     from concorde_trio.cli.stored_sessions import StoredSessions
 
     return question(StoredSessions(path))
 
 
-def serving(path: Path, what: str) -> Client:
+def serving(path: Path, what: str) -> Endpoint:
     """Who serves this queue, for what only a running worker can do. WrongState if nobody does."""
     endpoint = read_endpoint(path)
     if endpoint is None:
         raise WrongState(
             f"no worker serves this queue now, so there is nobody {what}; `concorde-trio serve` starts one"
         )
-    return Client(endpoint)
-
-
-def _object(found: Any) -> Document:
-    if not isinstance(found, dict):
-        raise click.ClickException(f"the gateway answered with {type(found).__name__}, not a JSON object.")
-    return found
+    return endpoint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -26,6 +27,7 @@ from concorde_trio.cli.show import (
     visible_lines,
 )
 from concorde_trio.cli.sources import is_served
+from concorde_trio.records import check_name
 
 if TYPE_CHECKING:
     from concorde_trio.signals.documents import Document
@@ -53,6 +55,10 @@ def sessions(
       concorde-trio sessions ann --messages 50
       concorde-trio sessions ann --json
     """
+    if name is not None:
+        check_name(name, "session")
+        if prefix is not None:
+            raise click.UsageError("--prefix filters a list; leave it out to show one by its name.")
     path = database_path(store)
     if name is None:
         page = ask_sessions(path, lambda source: source.sessions(prefix=prefix, limit=limit), direct=direct)
@@ -61,8 +67,6 @@ def sessions(
         else:
             _list(page)
         return
-    if prefix is not None:
-        raise click.UsageError("--prefix filters a list; leave it out to show one by its name.")
 
     def ask(source: SessionSource) -> Document:
         last = source.messages(name, messages)["messages"] if messages else []
@@ -111,6 +115,17 @@ def waits_in_words(waiting: Document) -> str:
         if waiting["then"]:
             words.append(f", then {waiting['then']}")
     return "".join(words)
+
+
+def session_waits(found: Document) -> Iterator[str]:
+    """The lines that say what a session waits for, in which run, what holds it, and what it asks."""
+    yield f'session "{found["name"]}" waits for {waits_in_words(found["waiting_on"])}'
+    if found["run"] is not None:
+        yield f"  in run {found['run']['id']} of signal {found['run']['signal_id']}"
+    for each in found["holds"]:
+        yield f"  held by {_hold(each)}"
+    for each in found["approvals"]:
+        yield f"  asks: {approval_in_words(each)}"
 
 
 def show_session(found: Document) -> None:

@@ -7,19 +7,20 @@ made a second time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import click
 
-from concorde_trio.cli.client import Client, WorkerGone
-from concorde_trio.cli.options import LIMIT
-from concorde_trio.errors import UnknownId
-from concorde_trio.server.endpoint import read_endpoint
+from concorde_trio.cli.client import ask
+from concorde_trio.errors import ServerGone, UnknownId
+from concorde_trio.server.endpoint import Endpoint, read_endpoint
 
 if TYPE_CHECKING:
+    from concorde_trio.client.client import Client
+    from concorde_trio.client.pages import Pages
     from concorde_trio.signals.documents import Document
 
 T = TypeVar("T")
@@ -73,65 +74,59 @@ class Source(Protocol):
 class Served:
     """A running worker, asked over HTTP."""
 
-    def __init__(self, client: Client) -> None:
-        """``client`` asks its gateway."""
-        self._client = client
+    def __init__(self, endpoint: Endpoint) -> None:
+        """``endpoint`` is what ``read_endpoint`` found."""
+        self._endpoint = endpoint
+
+    def _ask(self, question: Callable[[Client], Awaitable[T]]) -> T:
+        return ask(self._endpoint, question)
 
     def signals(self, *, kind: str | None, state: str | None, limit: int) -> Document:
-        """GET /signals."""
-        return self._newest("signals", {"kind": kind, "state": state}, limit)
+        """GET /signals, as many as asked for."""
+        return self._ask(lambda client: _some("signals", client.signals(kind=kind, state=cast("Any", state)), limit))
 
     def signal(self, signal_id: str) -> Document:
         """GET /signals/{id}."""
-        return _object(self._client.get("signals", signal_id))
+        return dict(self._ask(lambda client: client.signal(signal_id)))
 
     def runs(
         self, *, signal: str | None, session: str | None, resource: str | None, state: str | None, limit: int
     ) -> Document:
-        """GET /runs."""
-        query = {"signal": signal, "session": session, "resource": resource, "state": state}
-        return self._newest("runs", query, limit)
+        """GET /runs, as many as asked for."""
+
+        async def ask_runs(client: Client) -> Document:
+            found = client.runs(signal=signal, session=session, resource=resource, state=cast("Any", state))
+            return await _some("runs", found, limit)
+
+        return self._ask(ask_runs)
 
     def run(self, run_id: str) -> Document:
         """GET /runs/{id}."""
-        return _object(self._client.get("runs", run_id))
+        return dict(self._ask(lambda client: client.run(run_id)))
 
     def locks(self) -> Document:
         """GET /locks, every page of it."""
-        page = _object(self._client.get("locks", query={"limit": LIMIT}))
-        locks = list(page["locks"])
-        while page["next"] is not None:
-            page = _object(self._client.get("locks", query={"limit": LIMIT, "after": page["next"]}))
-            locks += page["locks"]
-        return {**page, "locks": locks}
 
-    def _newest(self, name: str, query: dict[str, str | None], limit: int) -> Document:
-        """As many as asked for: a page of large documents ends before its limit, and leads to the next one."""
-        page = _object(self._client.get(name, query={**query, "limit": limit}))
-        found = list(page[name])
-        while page["next"] is not None and len(found) < limit:
-            left = {"limit": limit - len(found), "before": page["next"]}
-            page = _object(self._client.get(name, query={**query, **left}))
-            found += page[name]
-        return {**page, name: found}
+        async def ask_locks(client: Client) -> Document:
+            return {"locks": [lock async for lock in client.locks()], "next": None}
+
+        return self._ask(ask_locks)
 
     def emit(self, kind: str, payload: Any, key: str | None) -> str:
         """POST /signals."""
-        # Header values are bytes; the server reads these as UTF-8.
-        headers = {} if key is None else {"idempotency-key": key.encode()}
-        return _id(self._client.post("signals", body={"kind": kind, "payload": payload}, headers=headers))
+        return self._ask(lambda client: client.emit(kind, payload, key=key))
 
     def cancel_run(self, run_id: str) -> None:
         """POST /runs/{id}/cancel."""
-        self._client.post("runs", run_id, "cancel")
+        self._ask(lambda client: client.cancel_run(run_id))
 
     def cancel_signal(self, signal_id: str) -> None:
         """POST /signals/{id}/cancel."""
-        self._client.post("signals", signal_id, "cancel")
+        self._ask(lambda client: client.cancel_signal(signal_id))
 
     def retry(self, signal_id: str) -> str:
         """POST /signals/{id}/retry."""
-        return _id(self._client.post("signals", signal_id, "retry"))
+        return self._ask(lambda client: client.retry(signal_id))
 
 
 class Either:
@@ -145,7 +140,7 @@ class Either:
     def _ask(self, question: Callable[[Source], T]) -> T:
         try:
             return question(self._first)
-        except WorkerGone as gone:
+        except ServerGone as gone:
             if not gone.unheard:
                 raise click.ClickException(
                     f"{gone}; it may have taken the request or not, look at what `concorde-trio signals` says."
@@ -198,7 +193,7 @@ def open_source(path: Path, *, direct: bool) -> Source:
     endpoint = None if direct else read_endpoint(path)
     if endpoint is None:
         return _stored(path)
-    return Either(Served(Client(endpoint)), lambda: _stored(path))
+    return Either(Served(endpoint), lambda: _stored(path))
 
 
 def is_served(path: Path) -> bool:
@@ -208,9 +203,9 @@ def is_served(path: Path) -> bool:
 
 def run_or_signal(source: Source, target: str) -> tuple[str, Document]:
     """``("run", its document)`` or ``("signal", its document)``; UnknownId when neither has this id."""
-    for what, ask in (("run", source.run), ("signal", source.signal)):
+    for what, look in (("run", source.run), ("signal", source.signal)):
         try:
-            return what, ask(target)
+            return what, look(target)
         except UnknownId:
             continue
     raise UnknownId(f"no run and no signal has the id {target}")
@@ -237,14 +232,6 @@ def _stored(path: Path) -> Source:
     return Stored(path)
 
 
-def _object(found: Any) -> Document:
-    if not isinstance(found, dict):
-        raise click.ClickException(f"the gateway answered with {type(found).__name__}, not a JSON object.")
-    return found
-
-
-def _id(found: Any) -> str:
-    signal_id = _object(found).get("id")
-    if not isinstance(signal_id, str):
-        raise click.ClickException("the gateway answered without the id of the signal.")
-    return signal_id
+async def _some(name: str, found: Pages[Any], limit: int) -> Document:
+    """As many as asked for, as one page."""
+    return {name: await found.first(limit), "next": found.cursor}

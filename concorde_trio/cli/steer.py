@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import click
 
+from concorde_trio.cli.client import ask
 from concorde_trio.cli.options import json_option, store_option
 from concorde_trio.cli.queue import database_path
 from concorde_trio.cli.session_source import serving
 from concorde_trio.cli.sessions import approval_in_words
 from concorde_trio.cli.show import document, say, visible
 from concorde_trio.errors import WrongState
+from concorde_trio.records import check_name
 
 
 @click.command()
@@ -27,14 +29,15 @@ def interrupt(name: str, store: str | None, as_json: bool) -> int:
       concorde-trio interrupt ann
       concorde-trio interrupt ann --json
     """
-    found = serving(database_path(store), "to interrupt").post("sessions", name, "interrupt")
+    check_name(name, "session")
+    interrupted = ask(serving(database_path(store), "to interrupt"), lambda client: client.interrupt(name))
     if as_json:
-        document(found)
-    elif found["interrupted"]:
+        document({"session": name, "interrupted": interrupted})
+    elif interrupted:
         say(visible(f"interrupted {name}"))
     else:
         raise WrongState(f"session {name} has no turn in flight; there is nothing to interrupt")
-    return 0 if found["interrupted"] else 1
+    return 0 if interrupted else 1
 
 
 @click.command()
@@ -74,15 +77,20 @@ def deny(name: str, call_id: str | None, store: str | None, as_json: bool) -> No
 
 
 def _answer(name: str, call_id: str | None, store: str | None, as_json: bool, *, allow: bool) -> None:
-    client = serving(database_path(store), "who asks")
+    check_name(name, "session")
+    endpoint = serving(database_path(store), "who asks")
     if call_id is None:
-        asked = client.get("sessions", name)["approvals"]
-        if len(asked) != 1:
-            what = "; ".join(map(approval_in_words, asked)) or "nothing"
-            raise WrongState(f"session {name} asks about {what}; name one call")
-        call_id = asked[0]["call_id"]
-    found = client.post("sessions", name, "approvals", call_id, body={"allow": allow})
+        asked = [dict(each) for each in ask(endpoint, lambda client: client.session(name))["approvals"]]
+        if not asked:
+            raise WrongState(
+                f"session {name} asks about nothing now; there is nothing to {'allow' if allow else 'deny'}"
+            )
+        if len(asked) > 1:
+            raise WrongState(f"session {name} asks about {'; '.join(map(approval_in_words, asked))}; name one call")
+        call_id = str(asked[0]["call_id"])
+    call = call_id
+    found = ask(endpoint, lambda client: client.answer(name, call, allow=allow))
     if as_json:
-        document(found)
+        document(dict(found))
     else:
         say(visible(f"{'allowed' if allow else 'denied'} call {call_id} of {name}"))

@@ -16,9 +16,11 @@ from collections import deque
 import click
 import trio
 
-from concorde_trio.cli.live_wire import Events, LiveClient
+from concorde_trio.cli.client import open_client
 from concorde_trio.cli.talk_screen import TalkScreen
-from concorde_trio.errors import ConcordeError, UnknownId
+from concorde_trio.client.client import Client
+from concorde_trio.client.wire import EventReader
+from concorde_trio.errors import ConcordeError, ServerGone, UnknownId
 from concorde_trio.server.endpoint import Endpoint
 
 LEFT_BY_CTRL_C = 128 + signal.SIGINT
@@ -27,14 +29,18 @@ YES, NO = ("y", "yes"), ("n", "no")
 
 def talk(endpoint: Endpoint, name: str, sender: str | None) -> int:
     """Talk until the person leaves; the exit status."""
-    found = trio.run(Talk(LiveClient(endpoint), name, sender).run)
-    return found
+    return trio.run(_talk, endpoint, name, sender)
+
+
+async def _talk(endpoint: Endpoint, name: str, sender: str | None) -> int:
+    async with open_client(endpoint) as client:
+        return await Talk(client, name, sender).run()
 
 
 class Talk:
     """One person and one session."""
 
-    def __init__(self, client: LiveClient, name: str, sender: str | None) -> None:
+    def __init__(self, client: Client, name: str, sender: str | None) -> None:
         self._client = client
         self._name = name
         self._sender = sender
@@ -54,17 +60,20 @@ class Talk:
         self._screen.farewell(self._name)
         return self._status
 
-    async def _hear(self, events: Events, over: trio.CancelScope) -> None:
+    async def _hear(self, events: EventReader, over: trio.CancelScope) -> None:
         try:
-            while (event := await events.next()) is not None:
-                self._screen.show(*event)
-                if event[0] == "end":
-                    raise self._client.gone(event[1]["reason"])
-            raise self._client.gone("it is stopping")
+            async for event in events:
+                self._screen.show(event.name, event.data)
+                if event.name == "end":
+                    raise self._gone(event.data["reason"])
+            raise self._gone("it is stopping")
         except ConcordeError as error:
             self._screen.line()
             self._failure = error
             over.cancel()
+
+    def _gone(self, why: str) -> ServerGone:
+        return ServerGone(f"the worker at {self._client.url} went away: {why}", unheard=False)
 
     async def _read(self, over: trio.CancelScope) -> None:
         """Lines from the terminal, until Ctrl-D."""
@@ -94,16 +103,15 @@ class Talk:
                 await self._answer(self._screen.asked, word in YES)
             elif word:
                 input_id = uuid.uuid4().hex
-                body = {"text": line, "id": input_id, "sender": self._sender}
                 self._screen.mine.add(input_id)
-                await self._client.ask("POST", "sessions", self._name, "input", body=body)
+                await self._client.send(self._name, line, id=input_id, sender=self._sender)
         except (ConcordeError, click.ClickException) as error:
             self._screen.tell(f"! {error.format_message() if isinstance(error, click.ClickException) else error}")
 
     async def _answer(self, asked: deque[str], allow: bool) -> None:
         call_id = asked.popleft()
         try:
-            await self._client.ask("POST", "sessions", self._name, "approvals", call_id, body={"allow": allow})
+            await self._client.answer(self._name, call_id, allow=allow)
         except UnknownId:
             self._screen.tell("! too late: nobody asks about that call any more")
         except BaseException:
@@ -126,8 +134,8 @@ class Talk:
     async def _interrupt(self) -> None:
         self._screen.line()
         try:
-            found = await self._client.ask("POST", "sessions", self._name, "interrupt")
-            what = "interrupted" if found["interrupted"] else "nothing is in flight"
+            interrupted = await self._client.interrupt(self._name)
+            what = "interrupted" if interrupted else "nothing is in flight"
         except (ConcordeError, click.ClickException) as error:
             what = str(error)
         self._screen.tell(f"{what}; Ctrl-C again leaves")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from concorde_trio.cli.chain import shared_misses, view_of
 from concorde_trio.cli.show import at, first_line, lasting, note
 from concorde_trio.cli.sources import is_served
 
@@ -58,11 +59,25 @@ def _edges_in_words(edges: Iterable[Document]) -> Iterator[str]:
         blocker = missed[0]["blocker"]
         yield (
             f"  waits for run {blocker_id} of signal {blocker['signal_id']} on {' and '.join(map(lock_name, missed))} "
-            f"({standing(blocker)}); this run is {_ordinal(position)} in line"
+            f"({standing(blocker)}); this run is {ordinal(position)} in line"
         )
 
 
-def _ordinal(number: int) -> str:
+def chain_in_words(chain: Sequence[Document], signals: Mapping[str, Document], now: float) -> Iterator[str]:
+    """A line for each run on a chain (of ``chain_of``): its session, what it does and since when, and its place in line."""
+    for run in chain:
+        what = standing(view_of(run, signals))
+        if run["time_limit"] is not None and run["state"] == "running" and run["started_at"] is not None:
+            left = run["started_at"] + run["time_limit"] - now
+            what += f", {lasting(left)} left of its {lasting(run['time_limit'])}"
+        places = [
+            f"{ordinal(position)} in line on {' and '.join(map(lock_name, locks))} behind {blocker}"
+            for blocker, position, locks in shared_misses(run)
+        ]
+        yield f'run {run["id"]} in session "{run["session"]}": {"; ".join([what, *places])}'
+
+
+def ordinal(number: int) -> str:
     """1st, 2nd, 3rd, 4th, 11th, 21st."""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
     return f"{number}{ending}"

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 import trio
 
@@ -18,11 +19,12 @@ from concorde_trio.conversations.hearing import hear
 from concorde_trio.conversations.run_turns import run_turns
 from concorde_trio.conversations.session_input import SESSION_INPUT, signal_for
 from concorde_trio.errors import WrongState
-from concorde_trio.events import Event, SignalSettled, WorkerStopping
+from concorde_trio.events import Event, Pruned, SignalSettled, WorkerStopping
 from concorde_trio.messages import InputState
 from concorde_trio.records import RunOutcome, RunPrompt, SignalState
 from concorde_trio.sessions.harness import SessionHarness
 from concorde_trio.sessions.local_host import Surroundings
+from concorde_trio.sessions.output_folders import remove_outputs
 from concorde_trio.signals.runtime import RuntimeContext, executing
 from concorde_trio.signals.store import SignalStore
 
@@ -50,7 +52,7 @@ class Conversations:
             if context.store is not None:
                 await self._recover(context.store)
             if context.bus is not None:
-                context.bus.call(partial(self._note, nursery, context.store))
+                context.bus.call(partial(self._note, nursery, context.store, surroundings.outputs))
             yield
             nursery.cancel_scope.cancel("the runtime is closed")
 
@@ -63,7 +65,7 @@ class Conversations:
                 if record is None or record.state in (SignalState.DONE, SignalState.FAILED):
                     await loop.ask(partial(loop.machine.signal_settled, signal_id))
 
-    def _note(self, nursery: trio.Nursery, store: SignalStore | None, event: Event) -> None:
+    def _note(self, nursery: trio.Nursery, store: SignalStore | None, outputs: Path, event: Event) -> None:
         if isinstance(event, SignalSettled) and event.kind == SESSION_INPUT:
             known = False
             for loop in self.harness.loops.values():
@@ -72,6 +74,8 @@ class Conversations:
                     loop.tell(partial(loop.machine.signal_settled, event.signal_id))
             if not known and store is not None:
                 nursery.start_soon(self._settle_unheard, store, event.signal_id)
+        elif isinstance(event, Pruned) and event.sessions:
+            nursery.start_soon(remove_outputs, outputs, self.harness.store)
         elif isinstance(event, WorkerStopping):
             self._stopping = True
             if event.mode == "cancel":

@@ -14,3 +14,9 @@ async def hear(store: SessionStore, loop: SessionLoop) -> None:
     """Have the machine know every input that waits, in the order in which they were accepted (SES-10)."""
     waiting = await store.unsettled_inputs(loop.name)
     loop.machine.heard((each.input, each.signal_id) for each in waiting)
+
+
+async def hear_all(store: SessionStore, loop: SessionLoop) -> None:
+    """The same at the begin of a run, and whether the session was pruned while it was idle (STP-5)."""
+    await loop.forget_pruned()
+    await hear(store, loop)

@@ -14,11 +14,12 @@ from functools import partial
 
 import trio
 
+from concorde_trio._sansio.session_books import RunTerms
 from concorde_trio._sansio.session_terms import TurnResult
-from concorde_trio.conversations.hearing import hear
+from concorde_trio.conversations.hearing import hear, hear_all
 from concorde_trio.errors import WrongState
 from concorde_trio.messages import Input
-from concorde_trio.records import RunOutcome, RunPrompt, RunState
+from concorde_trio.records import RunOutcome, RunPrompt, RunState, Usage
 from concorde_trio.sessions.harness import SessionHarness
 from concorde_trio.sessions.loop import SessionLoop, TurnWaiter
 from concorde_trio.sessions.store import SessionStore
@@ -45,12 +46,11 @@ async def run_turns(
     given = Input(
         id=f"prompt_{uuid.uuid4().hex if execution is None else execution.run_id}", text=prompt.text, at=now()
     )
-    begun = False
+    terms: RunTerms | None = None
 
     def begin() -> TurnWaiter:
-        nonlocal begun
-        machine.begin_run(prompt.usage_limit)
-        begun = True
+        nonlocal terms
+        terms = machine.begin_run(prompt.usage_limit)
         taken = machine.run_prompt(given, None if execution is None else execution.signal_id)
         if stopping():
             machine.no_more_turns()
@@ -58,16 +58,17 @@ async def run_turns(
 
     try:
         with trio.CancelScope(shield=True):  # one commit: afterwards it is known whether the run has begun
-            waiter = await loop.ask(begin, before=partial(hear, harness.store, loop))
+            waiter = await loop.ask(begin, before=partial(hear_all, harness.store, loop))
         await waiter.done.wait()
         await loop.wait_until(lambda: machine.idle)
     finally:
-        if begun:
+        if terms is not None:
             with trio.move_on_after(harness.settings.stop_wait + LEFT_RUNNING, shield=True):
                 await _end(loop, execution, harness.store, cut_by())
     if waiter.result is None:
         raise WrongState(f"session {prompt.session!r} was closed before the turn of its run ended")
-    return _outcome(waiter.result)
+    assert terms is not None
+    return _outcome(waiter.result, terms.usage)
 
 
 async def _end(loop: SessionLoop, execution: Execution | None, store: SessionStore, reason: str) -> None:
@@ -112,13 +113,14 @@ async def _hand_over(loop: SessionLoop, execution: Execution | None, store: Sess
         machine.run = None  # whatever kept the loop from it: the next run of this session must be able to begin
 
 
-def _outcome(turn: TurnResult) -> RunOutcome:
+def _outcome(turn: TurnResult, usage: Usage) -> RunOutcome:
+    """As the turn ended that took its prompt; what all its turns used (SES-16)."""
     if turn.outcome == "ok":
-        return RunOutcome.ok(turn.text, usage=turn.usage)
+        return RunOutcome.ok(turn.text, usage=usage)
     if turn.outcome == "limited":
-        return RunOutcome.limited(turn.error or "", text=turn.text, usage=turn.usage)
+        return RunOutcome.limited(turn.error or "", text=turn.text, usage=usage)
     if turn.outcome == "failed":
-        return RunOutcome.failed(turn.error or "", text=turn.text, usage=turn.usage)
+        return RunOutcome.failed(turn.error or "", text=turn.text, usage=usage)
     return RunOutcome(
-        state=RunState.CANCELLED, error=turn.error or "its turn was interrupted", text=turn.text, usage=turn.usage
+        state=RunState.CANCELLED, error=turn.error or "its turn was interrupted", text=turn.text, usage=usage
     )

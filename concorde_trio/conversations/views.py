@@ -47,8 +47,11 @@ async def session_view(
     unsettled = [each for each in await sessions.unsettled_inputs(name) if not each.prompt] if record else []
     running = await signals.runs(RunFilter(session=name, state=RunState.RUNNING, limit=1))
     waiting, lock = await waiting_view(name, sessions=sessions, signals=signals, loop=loop, why=why, now=now)
+    row = _row(record or SessionRecord(name=name, created_at=now, updated_at=now), loop)
+    if record is None:  # nothing of it is stored, or not any more
+        row |= {"created_at": None, "updated_at": None}
     found: Document = {
-        **_row(record or SessionRecord(name=name, created_at=now, updated_at=now), loop),
+        **row,
         "waiting_on": waiting,
         "lock": lock,
         "run": None if not running else {"id": running[0].id, "signal_id": running[0].signal_id},

@@ -1,6 +1,6 @@
-"""What a browser sees of the demo: the timeline of the queue as it is now, drawn anew with each look.
+"""A picture of the demo beside the dashboard: the timeline of the queue as it is now, drawn anew with each look.
 
-No script, no prompt, no payload: whoever reaches the server may look at it (SRV-6).
+No prompt, no payload: whoever reaches the server may look at it (SRV-6).
 """
 
 from __future__ import annotations
@@ -15,20 +15,12 @@ from concorde_trio.demo.household import Household
 from concorde_trio.records import Run
 from concorde_trio.signals.store import RunFilter, SignalFilter
 
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="2"><title>A household</title></head>
-<body style="margin:0"><img src="/timeline.svg" alt="The runs of the household by session" style="width:100%"></body></html>
-"""
 _MOST = 200
 
 
-def add_page(household: Household, posts: Mapping[str, tuple[float, float | None]]) -> None:
-    """Add ``/`` and ``/timeline.svg`` to the household's app. ``posts``: when each signal's post phase was."""
+def add_timeline(household: Household, posts: Mapping[str, tuple[float, float | None]]) -> None:
+    """Add ``/timeline.svg`` to the household's app. ``posts``: when each signal's post phase was."""
     app = household.gateway.app
-
-    @app.get("/")
-    async def page() -> tuple[str, int, dict[str, str]]:
-        return _PAGE, 200, {"content-type": "text/html; charset=utf-8"}
 
     @app.get("/timeline.svg")
     async def timeline() -> tuple[str, int, dict[str, str]]:

@@ -29,7 +29,7 @@ from concorde_trio.demo.check import check
 from concorde_trio.demo.errands import BUDGET, MESSAGES, TALKER, Message, all_errands, for_a_real_model
 from concorde_trio.demo.evidence import Evidence, children, processes_left, read_files, read_journal
 from concorde_trio.demo.household import Household
-from concorde_trio.demo.page import add_page, draw_timeline
+from concorde_trio.demo.page import add_timeline, draw_timeline
 from concorde_trio.demo.people import People
 from concorde_trio.demo.report import Report, Served
 from concorde_trio.demo.screen import Screen
@@ -130,7 +130,7 @@ class _Demo:
         self._plan = MESSAGES if household.scripted else for_a_real_model(MESSAGES)
         self._sent: list[tuple[Message, str]] = []
         self._ending = False
-        add_page(household, self._board.posts)
+        add_timeline(household, self._board.posts)
 
     async def play(self) -> None:
         """All of it, in one nursery with the gateway."""
@@ -170,6 +170,7 @@ class _Demo:
                 else f"{self.household.model.name} answers"
             )
             self._console.print(Text(f"A household at {gateway.url}: every run is a turn of a session; {who}."))
+            self._console.print(Text(f"To watch it in a browser: {gateway.link}"), soft_wrap=True)
         began = time.monotonic()
         with self._screen.showing():
             async with trio.open_nursery() as nursery:

@@ -24,6 +24,7 @@ from concorde_trio._sansio.model_events import (
 )
 from concorde_trio.errors import ModelError
 from concorde_trio.models.anthropic_wire import PROVIDER
+from concorde_trio.models.halves import FIRST, SECOND, Halves
 from concorde_trio.models.settings import Prices, count
 from concorde_trio.models.sse import ServerSentEvent
 from concorde_trio.models.transport import loads, provider_words, shown
@@ -58,7 +59,7 @@ class MessagesReply:
     """One reply. ``names``: what the tools are called here."""
 
     def __init__(self, on_event: OnEvent, names: ToolNames, prices: Prices | None) -> None:
-        self._on_event = on_event
+        self._on_event = Halves(on_event)
         self._names = names
         self._prices = prices
         self._blocks: dict[int, dict[str, Any]] = {}
@@ -177,7 +178,9 @@ class MessagesReply:
 
     def _text(self, block: dict[str, Any], text: Any) -> None:
         if isinstance(text, str) and text:
-            block["place"]["text"] += len(text)
+            joins = block.get("half", False) and SECOND[0] <= text[0] <= SECOND[1]
+            block["half"] = FIRST[0] <= text[-1] <= FIRST[1]
+            block["place"]["text"] += len(text) - joins
             self._tell(TextDelta(text))
         else:
             self._tell(Ping())

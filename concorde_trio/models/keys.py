@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
 from concorde_trio.errors import UsageError
 
@@ -58,7 +58,7 @@ class Secrets:
         forms: set[str] = set()
         for secret in secrets:
             if secret:
-                forms |= {secret, quote(secret, safe=""), unquote(secret), repr(secret)[1:-1]}
+                forms |= {secret, quote(secret, safe=""), quote_plus(secret), unquote(secret), repr(secret)[1:-1]}
         longest_first = sorted(forms, key=lambda form: (-len(form), form))
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
@@ -67,7 +67,14 @@ class Secrets:
         """The keys, what a URL hides, and the values of headers that are named like secrets."""
         parts = urlsplit(base_url)
         hidden = [value for name, value in parse_qsl(parts.query) if _SECRET_HEADER.search(name)]
-        secrets: list[str | None] = [*keys, parts.password, *hidden]
+        # As they stand there too: an address is quoted by whoever made it, in a way of theirs.
+        hidden += [
+            value
+            for name, _, value in (each.partition("=") for each in parts.query.split("&"))
+            if _SECRET_HEADER.search(name)
+        ]
+        user = parts.username if parts.password is None else None  # a token, where there is no password
+        secrets: list[str | None] = [*keys, parts.password, user, *hidden]
         for name, value in (headers or {}).items():
             if _SECRET_HEADER.search(name):
                 secrets += [str(value), str(value).rpartition(" ")[2]]

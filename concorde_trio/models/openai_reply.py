@@ -22,6 +22,7 @@ from concorde_trio._sansio.model_events import (
     UsageReport,
 )
 from concorde_trio.errors import ModelError
+from concorde_trio.models.halves import Halves
 from concorde_trio.models.openai_wire import PROVIDER
 from concorde_trio.models.settings import Prices, count
 from concorde_trio.models.sse import ServerSentEvent
@@ -55,7 +56,7 @@ class ChatReply:
     """One reply. ``names``: what the tools are called here."""
 
     def __init__(self, on_event: OnEvent, names: ToolNames, prices: Prices | None) -> None:
-        self._on_event = on_event
+        self._on_event = Halves(on_event)
         self._names = names
         self._prices = prices
         self._calls: list[_Call] = []

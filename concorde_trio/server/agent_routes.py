@@ -61,8 +61,8 @@ def agent_routes(worker: Worker) -> Blueprint:
         if run is None:
             raise Problem(
                 404,
-                f"this request came from no run: send exactly one {TAG_HEADER} header with the tag from your prompt, "
-                "while your run lasts",
+                f"this request came from no run: send exactly one {TAG_HEADER} header with the tag that your prompt "
+                "names, while your run lasts; a run whose prompt names none cannot ask",
             )
         found = {"id": run.id, "signal_id": run.signal_id, "session": run.session, "context": run.context}
         return answer(worker.mask_json(found))

@@ -32,6 +32,7 @@ from concorde_trio.server.home import add_home, dashboard_routes
 from concorde_trio.server.lock_routes import lock_routes
 from concorde_trio.server.login_routes import login_routes
 from concorde_trio.server.logins import Logins
+from concorde_trio.server.metrics_routes import metrics_routes
 from concorde_trio.server.problems import SAFE_HEADERS, Problem, ProblemDocument, problem_of
 from concorde_trio.server.reference_routes import reference_routes
 from concorde_trio.server.run_routes import run_routes
@@ -129,7 +130,7 @@ def agent_server(
         routes = make(worker)
         routes.before_request(operator)
         ours.register_blueprint(routes)
-    for routes in (agent_routes(worker), reference_routes()):
+    for routes in (agent_routes(worker), metrics_routes(worker), reference_routes()):
         routes.before_request(agent)
         ours.register_blueprint(routes)
     ours.register_blueprint(login_routes(logins, worker.mask))

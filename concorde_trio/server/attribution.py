@@ -17,6 +17,7 @@ from typing import Any
 import attrs
 
 from concorde_trio.errors import OutsideRequest
+from concorde_trio.log_context import note_request
 from concorde_trio.records import RunInfo
 from concorde_trio.server.asgi import App, Receive, Scope, Send
 from concorde_trio.server.seam import Worker
@@ -60,7 +61,10 @@ class Attribution:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        token = _answer.set(_Answer(self._worker.attribute(tag_values(scope))))
+        run = self._worker.attribute(tag_values(scope))
+        if run is not None:
+            note_request(run.id, run.signal_id, run.session)
+        token = _answer.set(_Answer(run))
         try:
             await self._app(scope, receive, send)
         finally:

@@ -12,6 +12,7 @@ before the answer was read. As there, a client that ends its side of the connect
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import struct
 
@@ -20,10 +21,12 @@ import h11
 import trio
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.protocol.events import Body, EndBody, Response
+from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.task_group import TaskGroup
 from hypercorn.trio.worker_context import WorkerContext
-from hypercorn.typing import AppWrapper, ConnectionState
+from hypercorn.typing import AppWrapper, ConnectionState, H11SendableEvent
 
 from concorde_trio.server.problems import ProblemDocument
 
@@ -75,6 +78,31 @@ class Http1(H11Protocol):
     """
 
     deaf = False
+    _head = b""
+
+    async def stream_send(self, event: StreamEvent) -> None:
+        """What an app has said. The head of an answer goes out with the first of its body, as ASGI asks: one write, not two."""
+        if isinstance(event, Response) and event.status_code >= 200:
+            headers = [*event.headers, *self.config.response_headers("h11")]
+            self._head = self._encode(h11.Response(headers=headers, status_code=event.status_code))
+        elif isinstance(event, Body):
+            await self._send_with_head(self._encode(h11.Data(data=event.data)))
+        elif isinstance(event, EndBody):
+            await self._send_with_head(self._encode(h11.EndOfMessage()))
+        else:
+            await super().stream_send(event)
+
+    async def _send_with_head(self, data: bytes) -> None:
+        head, self._head = self._head, b""
+        await self.send(RawData(data=head + data if head else data))
+
+    def _encode(self, event: H11SendableEvent) -> bytes:
+        try:
+            return self.connection.send(event) or b""
+        except h11.LocalProtocolError:
+            if self.connection.their_state is not h11.ERROR:
+                raise
+            return b""  # The client broke the protocol meanwhile; its connection ends.
 
     async def _check_protocol(self, event: h11.Request) -> None:
         """Requests to upgrade to HTTP/2 are not taken up, which HTTP allows: they are answered in HTTP/1."""
@@ -140,6 +168,11 @@ class Connection:
                 await self._serve()
         finally:
             await self._close()  # noqa: ASYNC102 (shielded and bounded inside)
+
+    @property
+    def idle_until(self) -> float | None:
+        """When it is closed for saying nothing, on Trio's clock; None while a request is being answered."""
+        return self._reading.deadline if self._idle else None
 
     def stop(self) -> None:
         """No further request; what is being written has ``stop_write`` seconds."""
@@ -210,6 +243,27 @@ class Connection:
         self._reading.deadline = trio.current_time() + self._limits.idle if idle else float("inf")
 
     async def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        if not (self._broken or self._writing.locked()):
+            rest = rest[self._write_now(rest) :]
+        if rest and not self._broken:
+            await self._write_all(rest)
+        if self._broken:
+            self._reading.cancel()
+        # The one place where an answer without end can notice that it was cancelled, and where others get their turn.
+        await trio.lowlevel.checkpoint()
+
+    def _write_now(self, data: memoryview) -> int:
+        """Write what the system takes at once, which is nearly always all, without the cost of waiting; how much that was."""
+        try:
+            return os.write(self._stream.socket.fileno(), data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            self._broken = True
+            return 0
+
+    async def _write_all(self, data: memoryview) -> None:
         # Shielded, since half a write would garble everything after it; and bounded, whatever the client does.
         with self._bound(self._limits.write) as bound:
             async with self._writing:
@@ -220,10 +274,6 @@ class Connection:
                         self._broken = True
         if bound.cancelled_caught:
             self._broken = True
-        if self._broken:
-            self._reading.cancel()
-        # Whole writes are the one place where an answer without end can notice that it was cancelled.
-        await trio.lowlevel.checkpoint_if_cancelled()
 
     async def _close(self) -> None:
         """Say that there will be no more, let the client finish its sentence, and close; or abort."""

@@ -28,12 +28,10 @@ WRITE = 64 * 1024
 
 
 class EventFeed:
-    """Listens to a worker from its beginning. ``size``: how many events are kept."""
+    """Listens to a worker from its beginning."""
 
-    def __init__(
-        self, bus: EventBus, mask: Callable[[str], str], mask_json: Callable[[JSON], JSON], *, size: int = KEPT
-    ) -> None:
-        self.log = EventLog(secrets.token_hex(6), size)
+    def __init__(self, bus: EventBus, mask: Callable[[str], str], mask_json: Callable[[JSON], JSON]) -> None:
+        self.log = EventLog(secrets.token_hex(6), KEPT)
         self.over = False
         self._mask = mask
         self._mask_json = mask_json

@@ -75,7 +75,7 @@ def event_routes(worker: Worker) -> Blueprint:
         )
         # A browser that asks again keeps the address of its first request, and says in the header what it has seen since.
         seen = request.headers.getlist("Last-Event-ID")
-        after = seen[0] if len(seen) == 1 else asked["after"]
+        after = asked["after"] if not seen else seen[0] if len(seen) == 1 else ""
         return answer_events(_Events(feed, server_closing(), where, after))
 
     @serve(routes, SNAPSHOT)

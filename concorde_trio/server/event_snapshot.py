@@ -59,9 +59,16 @@ class Snapshot:
         written = [self._json(head)[:-1]]
         if "signals" in parts:
             here = ids(signals)
-            # Asked after the id was taken: who is claimed in between is missing here, and an event tells of it.
-            pending = [one for one in await worker.store.pending(PENDING + 1 + len(here)) if one.id not in here]
-            shown = [] if hand is None else await self._rows(signals[:SIGNALS], lambda some: map(hand.signal_row, some))
+            # Asked after the id was taken: who is claimed in between is missing here, and an event tells of it. A store can
+            # still call pending what is being handled, a batch of the dispatcher's at most.
+            pending = [one for one in await worker.store.pending(PENDING + PIECE + 1) if one.id not in here]
+            shown = (
+                []
+                if hand is None
+                else await self._rows(
+                    signals[:SIGNALS], lambda some: (self._cut(hand.signal_row(each)) for each in some)
+                )
+            )
             written.append(_part("signals", shown, max(0, len(signals) - SIGNALS)))
             waiting = await self._rows(pending[:PENDING], lambda some: map(pending_row, some))
             written.append(_part("pending", waiting, len(pending) > PENDING))
@@ -70,7 +77,7 @@ class Snapshot:
             written.append(_part("runs", shown, max(0, len(runs) - limit)))
         if "sessions" in parts:
             alive = await self._rows(
-                sessions[:SESSIONS], lambda some: (live_session(loop) for loop in some if not loop.over)
+                sessions[:SESSIONS], lambda some: (self._cut(live_session(loop)) for loop in some if not loop.over)
             )
             written.append(_part("sessions", alive, max(0, len(sessions) - SESSIONS)))
         if "locks" in parts:
@@ -85,8 +92,11 @@ class Snapshot:
             await trio.lowlevel.checkpoint()
         return written
 
+    def _cut(self, row: Any) -> Any:
+        return cut(self._worker.mask_json(row))  # in this order, or half a tag would be shown
+
     def _json(self, row: Any) -> str:
-        return json.dumps(cut(self._worker.mask_json(row)), ensure_ascii=False, allow_nan=False)
+        return json.dumps(self._worker.mask_json(row), ensure_ascii=False, allow_nan=False)
 
 
 def _part(name: str, rows: Sequence[str], more: int | bool) -> str:

@@ -124,7 +124,7 @@ def login_routes(logins: Logins, mask: Callable[[str], str]) -> Blueprint:
                 cookie = logins.log_in("".join(given.get("token", [])).strip(), _headers())
             except Problem as problem:
                 return _page(mask(problem.document.detail), 403)
-            return _elsewhere("./", cookie)
+            return _elsewhere("dashboard", cookie)
         token = (await read_object("token", max_bytes=LONGEST)).get("token")
         if not isinstance(token, str):
             raise Problem(400, 'the body must have "token", a string: the operator token', place="token")

@@ -68,8 +68,8 @@ def _refusal(session: str | Callable[..., str] | None, arguments: dict[str, Any]
     run = current_run()
     if run is None:
         detail = (
-            f"only a run may ask this: send exactly one {TAG_HEADER} header with the tag from your prompt, while your "
-            "run lasts"
+            f"only a run may ask this: send exactly one {TAG_HEADER} header with the tag that your prompt names, "
+            "while your run lasts; a run whose prompt names none cannot ask"
         )
     elif session is not None and run.session != (session if isinstance(session, str) else session(**arguments)):
         detail = "only a run of another session may ask this; ask for what belongs to your own"

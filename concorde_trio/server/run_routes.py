@@ -14,7 +14,7 @@ from concorde_trio.server.answers import answer, page
 from concorde_trio.server.asked import Asked, serve
 from concorde_trio.server.declarations import LIMIT, Answer, Operation, path, query
 from concorde_trio.server.seam import Worker
-from concorde_trio.server.values import BEFORE, Id, Moment, Name, OneOf, is_id
+from concorde_trio.server.values import BEFORE, Id, Moment, Name, OneOf, Text, is_id
 from concorde_trio.signals.documents import run_document
 from concorde_trio.signals.store import RunFilter
 
@@ -28,7 +28,7 @@ LIST = Operation(
     "Runs, newest first. What is queued meanwhile does not shift the pages.",
     tag="Runs",
     fields=(
-        query("signal", Id(), "Only of this signal, by its id."),
+        query("signal", Text(), "Only of this signal, by its id."),
         query("kind", Name("kind"), "Only of signals of this kind."),
         query("session", Name("session"), "Only in this session."),
         query("resource", Name("resource"), "Only those that need this resource."),

@@ -12,6 +12,7 @@ import logging
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import attrs
@@ -30,6 +31,7 @@ from concorde_trio.server.faults import describe
 from concorde_trio.server.harden import Harden
 from concorde_trio.server.heads import RequestLimits
 from concorde_trio.server.lifespan import Lifespan
+from concorde_trio.server.problems import ProblemDocument
 from concorde_trio.watchdog import named_work
 
 logger = logging.getLogger("concorde_trio.server")
@@ -40,13 +42,21 @@ BACKLOG = 1024
 DEAD_PEER = 30.0
 """Seconds after which the system gives up a connection whose peer acknowledges nothing."""
 
+UNSENT = 64 * 1024
+"""Bytes that the system takes for a connection beyond what its client has room for."""
+
 
 @attrs.frozen(kw_only=True)
 class ServerLimits:
-    """Every bound of a server. ``stop``: seconds from its stop's begin until what is left is aborted."""
+    """Every bound of a server. ``stop``: seconds from its stop's begin until what is left is aborted.
+
+    ``connections``: how many there may be. For one more the one that has been idle for longest is closed; where every one has a
+    request that is being answered, the new one gets a 503.
+    """
 
     request: RequestLimits = attrs.field(factory=RequestLimits)
     connection: ConnectionLimits = attrs.field(factory=ConnectionLimits)
+    connections: int = 5_000
     stop: float = 1.0
 
 
@@ -74,6 +84,8 @@ async def listen(host: str, port: int) -> trio.SocketListener:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, bare != "::")
         if sys.platform == "linux":
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(DEAD_PEER * 1000))
+            # Connections inherit it: else the system keeps megabytes of its own for each client that reads nothing.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT)
         await sock.bind(address)
         sock.listen(BACKLOG)
     except OSError as error:
@@ -118,7 +130,10 @@ async def serve(
         async with trio.open_nursery() as nursery:
             await nursery.start(lifespan.run)
             try:
-                await server.run(listener, closing, partial(task_status.started, url_of(listener)))
+                async with trio.open_nursery() as serving:
+                    serving.start_soon(hardened.watch)
+                    await server.run(listener, closing, partial(task_status.started, url_of(listener)))
+                    serving.cancel_scope.cancel()
             finally:
                 await lifespan.stop()  # noqa: ASYNC102 (shielded and bounded inside)
 
@@ -157,6 +172,9 @@ class _Server:
 
     async def _handle(self, stream: trio.SocketStream) -> None:
         connection = Connection(self._app, self._config, self._context, self._limits.connection, stream)
+        if len(self._connections) >= self._limits.connections and not self._make_room():
+            await _refuse(stream)
+            return
         self._connections.add(connection)
         if self._stopping:
             connection.stop()
@@ -169,6 +187,29 @@ class _Server:
             self._connections.discard(connection)
             if self._stopping and not self._connections:
                 self._quiet.set()
+
+    def _make_room(self) -> bool:
+        """Close the connection that has said nothing for longest; False if there is none that is idle."""
+        idle = [(until, id(one), one) for one in self._connections if (until := one.idle_until) is not None]
+        if not idle:
+            return False
+        oldest = min(idle)[2]
+        self._connections.discard(oldest)
+        oldest.stop()
+        return True
+
+
+async def _refuse(stream: trio.SocketStream) -> None:
+    """Say that there are too many, in one write into an empty buffer, and close."""
+    body, headers = ProblemDocument(
+        status=503,
+        detail="the server has as many connections as it can have; close some, or try again",
+        headers={"connection": "close", "retry-after": "5"},
+    ).encode(str)
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    with trio.move_on_after(1), suppress(trio.BrokenResourceError):
+        await stream.send_all(f"HTTP/1.1 503 Service Unavailable\r\n{head}\r\n".encode() + body)
+    await trio.aclose_forcefully(stream)
 
 
 class _QuietLogger(Logger):

@@ -98,6 +98,7 @@ class SessionHarness:
         self._summary_model = summary_model or model
         self._tools: dict[str, Tool] = {}
         self._sources: list[ToolSource] = []
+        self._hidden: set[tuple[int, str]] = set()  # tools of sources that others hide, once they were told of
         for each in tools:
             if hasattr(each, "spec"):
                 one = cast("Tool", each)
@@ -106,8 +107,12 @@ class SessionHarness:
                 self._tools[one.spec.name] = one
             elif hasattr(each, "tools") and hasattr(each, "run"):
                 name = getattr(each, "name", None)
-                if name is not None and any(getattr(other, "name", None) == name for other in self._sources):
-                    raise UsageError(f"two sources of tools are called {name!r}; their tools would hide each other")
+                same = next((other for other in self._sources if getattr(other, "name", None) == name), None)
+                if name is not None and same is not None:
+                    raise UsageError(
+                        f"two sources of tools are called {name!r}: {same!r:.200} and {each!r:.200}; give one another name, "
+                        "or their tools would hide each other"
+                    )
                 self._sources.append(each)
             else:
                 raise UsageError(
@@ -133,16 +138,25 @@ class SessionHarness:
         self._signal_for: SignalFor | None = None
 
     def tools(self) -> Mapping[str, Tool]:
-        """What there is now, by name; a tool of its own hides one of a source."""
+        """What there is now, by name; a tool of its own hides one of a source, and a source one of those after it."""
         if not self._sources:
             return self._tools
-        found: dict[str, Tool] = {}
+        found: dict[str, tuple[Tool, object]] = {name: (each, "this session") for name, each in self._tools.items()}
         for source in self._sources:
             try:
-                found.update((each.spec.name, each) for each in source.tools())
+                given = source.tools()
             except Exception as error:
                 logger.error("a source of tools cannot say what it has, so it has none now: %r", source, exc_info=error)
-        return {**found, **self._tools}
+                continue
+            for each in given:
+                first = found.setdefault(each.spec.name, (each, source))[1]
+                if first is not source and (id(source), each.spec.name) not in self._hidden:
+                    self._hidden.add((id(source), each.spec.name))
+                    who = first if isinstance(first, str) else repr(first)
+                    logger.warning(
+                        "the tool %r of %r is left out: %s has one of that name", each.spec.name, source, who
+                    )
+        return {name: each for name, (each, _) in found.items()}
 
     # --- life -----------------------------------------------------------------------------------------------
 

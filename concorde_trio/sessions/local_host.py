@@ -14,6 +14,7 @@ from pathlib import Path
 import attrs
 import trio
 
+from concorde_trio import spans
 from concorde_trio._sansio.json_values import decode
 from concorde_trio._sansio.model_events import ModelEvent, Purpose
 from concorde_trio._sansio.session_terms import CallReport, RequestFailure, StartCall, StartRequest
@@ -22,6 +23,7 @@ from concorde_trio.failures import describe, not_cancelled, travels
 from concorde_trio.sessions.host import Port, Work
 from concorde_trio.sessions.kept_output import keep_whole
 from concorde_trio.sessions.model import Model
+from concorde_trio.sessions.output_folders import output_folder
 from concorde_trio.sessions.retry_after import retry_after_seconds
 from concorde_trio.sessions.tool import Tool, ToolContext, ToolResult
 from concorde_trio.watchdog import named_work
@@ -51,7 +53,7 @@ class LocalWork:
 
 @attrs.frozen(kw_only=True)
 class Surroundings:
-    """What tools are called in: see ToolContext for the fields."""
+    """What tools are called in: see ToolContext for the fields. ``outputs`` has a folder for each session."""
 
     env: Mapping[str, str]
     outputs: Path
@@ -102,26 +104,37 @@ class LocalHost:
         epoch, purpose = start.epoch, start.request.purpose
         model = self._summary_model if purpose is Purpose.SUMMARY else self._model
         failure: RequestFailure | None = None
+        span = spans.opened(lambda tracer: tracer.open_request(port.name, purpose.value, model))
+        ended: str | None = "cancelled"
 
         def on_event(event: ModelEvent) -> None:
             port.progress(epoch, purpose, event)
 
-        with work.scope:
-            try:
-                await model.stream(start.request, on_event)
-            except trio.Cancelled:
-                raise
-            except BaseException as error:  # noqa: ASYNC103 - a cancellation does travel
-                if travels(error, exits=False):
-                    self._tell_end(f"the client of model {model.name}", port, error)
+        def on_traced_event(event: ModelEvent) -> None:
+            span.heard(event)
+            port.progress(epoch, purpose, event)
+
+        try:
+            with work.scope:
+                try:
+                    await model.stream(start.request, on_event if span is spans.NOTHING else on_traced_event)
+                except trio.Cancelled:
                     raise
-                failure = self._failure(error, model)
-        if not work.scope.cancelled_caught:
-            port.request_over(epoch, purpose, failure)
-        elif work.reason is None:
-            port.request_fired(epoch)
-        else:
-            port.request_stopped(epoch)
+                except BaseException as error:  # noqa: ASYNC103 - a cancellation does travel
+                    if travels(error, exits=False):
+                        self._tell_end(f"the client of model {model.name}", port, error)
+                        raise
+                    failure = self._failure(error, model)
+            if not work.scope.cancelled_caught:
+                ended = None if failure is None else _kind_of(failure)
+                port.request_over(epoch, purpose, failure)
+            elif work.reason is None:
+                ended = "timeout"
+                port.request_fired(epoch)
+            else:
+                port.request_stopped(epoch)
+        finally:
+            span.end(ended)
 
     def _tell_end(self, what: str, port: Port, error: BaseException) -> None:
         cause = not_cancelled(error)
@@ -145,17 +158,25 @@ class LocalHost:
     async def _execute(self, port: Port, start: StartCall, work: LocalWork) -> None:
         call, registration = start.call, start.registration
         report = CallReport(None)
-        with work.scope:
-            try:
-                report = await self._call(port, start)
-            except BaseException as error:  # noqa: ASYNC103 - a cancellation does travel
-                if travels(error, exits=False):
-                    self._tell_end(f"tool {call.name}", port, error)
-                    raise
-                report = CallReport(describe(error), error=True)
-                logger.info("tool %s of session %s raised", call.name, port.name, exc_info=error)
-        fired = work.scope.cancelled_caught and work.reason is None
-        port.call_over(call.id, registration, report, fired=fired)
+        span = spans.opened(lambda tracer: tracer.open_call(port.name, call.id, call.name))
+        ended: str | None = "cancelled"
+        try:
+            with work.scope:
+                try:
+                    report = await self._call(port, start)
+                    ended = "tool_error" if report.error else None
+                except BaseException as error:  # noqa: ASYNC103 - a cancellation does travel
+                    if travels(error, exits=False):
+                        self._tell_end(f"tool {call.name}", port, error)
+                        raise
+                    ended = "tool_error"
+                    report = CallReport(describe(error), error=True)
+                    logger.info("tool %s of session %s raised", call.name, port.name, exc_info=error)
+            fired = work.scope.cancelled_caught and work.reason is None
+            ended = "timeout" if fired else ended
+            port.call_over(call.id, registration, report, fired=fired)
+        finally:
+            span.end(ended)
 
     @named_work(lambda here: f"tool {here['call'].name!r} (call {here['call'].id}) of session {here['port'].name!r}")
     async def _call(self, port: Port, start: StartCall) -> CallReport:
@@ -168,7 +189,7 @@ class LocalHost:
             session=port.name,
             call_id=call.id,
             env=around.env,
-            outputs=around.outputs,
+            outputs=output_folder(around.outputs, port.name),
             queue=around.queue,
             programs_lock=around.programs_lock,
             left=functools.partial(port.left, start.registration, call),
@@ -181,3 +202,10 @@ class LocalHost:
             )
         result = await keep_whole(result, context, self._keep_over)
         return CallReport(result.text, error=result.is_error, path=result.path)
+
+
+def _kind_of(failure: RequestFailure) -> str:
+    """What went wrong, of a few."""
+    if failure.status is not None:
+        return str(failure.status)
+    return "connection" if failure.connection else "model_error"

@@ -19,6 +19,7 @@ import attrs
 import trio
 from outcome import Error, Outcome, capture
 
+from concorde_trio import spans
 from concorde_trio._sansio.model_events import ModelEvent, Purpose
 from concorde_trio._sansio.session_machine import SessionMachine
 from concorde_trio._sansio.session_terms import (
@@ -31,6 +32,7 @@ from concorde_trio._sansio.session_terms import (
 )
 from concorde_trio.errors import WrongState
 from concorde_trio.events import Event, InputSettled
+from concorde_trio.log_context import note_session
 from concorde_trio.messages import InputState, ToolCall
 from concorde_trio.sessions.heartbeat import Heartbeat
 from concorde_trio.sessions.host import Host, Work
@@ -91,6 +93,7 @@ class SessionLoop:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Take events until ``close`` has been taken."""
+        note_session(self.name)
         try:
             await self._do_step()
             task_status.started()
@@ -109,8 +112,9 @@ class SessionLoop:
         if type(event) is tuple:
             epoch, purpose, came = event
             if machine.progress(epoch, purpose, came):
+                purpose = purpose or machine.purpose_out
                 self._extend(purpose)
-                if purpose is Purpose.TURN or purpose is None:
+                if purpose is Purpose.TURN:
                     self.watchers.stream(came)
             await self._do_step()
             return
@@ -160,6 +164,7 @@ class SessionLoop:
             # Whatever keeps this from being written ends the loop, as a crash would have: what is stored is whole.
             await self._store.apply(step.changes)
         self._publish(step.events)
+        spans.told(step.events)
         self.watchers.events(step.events)
         for event in step.events:
             if type(event) is InputSettled and event.state is InputState.CANCELLED:
@@ -230,13 +235,12 @@ class SessionLoop:
 
     def request_over(self, epoch: int | None, purpose: Purpose | None, failure: RequestFailure | None = None) -> None:
         """A request has ended."""
-        if epoch is not None:
-            self._put(partial(self._request_over, epoch, purpose, failure))
-        else:
-            self._put(partial(self.machine.request_over, epoch, purpose, failure))
+        self._put(partial(self._request_over, epoch, purpose, failure))
 
-    def _request_over(self, epoch: int, purpose: Purpose | None, failure: RequestFailure | None) -> None:
-        self._requests.pop(epoch, None)
+    def _request_over(self, epoch: int | None, purpose: Purpose | None, failure: RequestFailure | None) -> None:
+        over = self.machine.epoch_out(purpose) if epoch is None else epoch
+        if over is not None:
+            self._requests.pop(over, None)
         self.machine.request_over(epoch, purpose, failure)
 
     def request_stopped(self, epoch: int) -> None:
@@ -261,8 +265,9 @@ class SessionLoop:
         self._put(partial(self._call_over, call_id, registration, report, fired))
 
     def _call_over(self, call_id: str | None, registration: int | None, report: CallReport, fired: bool) -> None:
-        if registration is not None:
-            self._calls.pop(registration, None)
+        over = self.machine.calls.registration_of(call_id) if registration is None else registration
+        if over is not None:
+            self._calls.pop(over, None)
         self.machine.call_over(call_id, registration, report, fired=fired)
 
     def left(self, registration: int, call: ToolCall, leftover: Leftover) -> _Left:
@@ -354,6 +359,14 @@ class SessionLoop:
             or machine.linked
             or any(each.ended is None for each in machine.calls.abandoned)
         )
+
+    async def forget_pruned(self) -> None:
+        """Where this session was pruned while it was idle, it begins anew (STP-5). For whoever is inside the loop (``ask``)."""
+        machine = self.machine
+        if machine.idle and len(machine.books.transcript):
+            record = await self._store.session(self.name)
+            if record is None or not record.messages:
+                machine.forget()
 
     def tell(self, act: Callable[[], object]) -> None:
         """Have the loop do this between two events; nobody waits for it."""

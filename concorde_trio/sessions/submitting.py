@@ -33,6 +33,9 @@ class Submissions:
         async def look() -> None:
             """In the loop, which does nothing else meanwhile."""
             nonlocal known, written, noted
+            await self._look_for_prune(loop)
+            if not chosen:
+                return
             while (other := self._accepting.get(given.id)) is not None:
                 await other.wait()
             noted = self._accepting[given.id] = trio.Event()
@@ -59,7 +62,12 @@ class Submissions:
                 del self._accepting[given.id]
                 noted.set()
 
-        return await loop.ask(act, before=look if chosen else None, after=committed)
+        return await loop.ask(act, before=look, after=committed)
+
+    async def _look_for_prune(self, loop: SessionLoop) -> None:
+        """Where a turn may begin now. With a worker that is in a run, which looks for itself."""
+        if loop.machine.terms.signal_for is None:
+            await loop.forget_pruned()
 
 
 def _entry(loop: SessionLoop, given: Input) -> Entry | None:

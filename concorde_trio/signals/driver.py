@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import trio
 
-from concorde_trio import events
+from concorde_trio import events, spans
 from concorde_trio._sansio.dispatch import Dispatcher
 from concorde_trio._sansio.live import LiveRun
 from concorde_trio._sansio.reports import CANCELLED_BY_OPERATOR, Cancel, Handled, Inbox, Step, StopMode
@@ -213,6 +213,7 @@ class Driver:
             if self._bus.measured is not None:
                 self._bus.measured("commit", time.perf_counter() - began)
         self.publish(step.events)
+        spans.told(step.events)
         for live in step.starts:
             self._start(live)
         posts = {signal.id: (signal, outcome) for signal, outcome in step.posts}
@@ -256,15 +257,15 @@ class Driver:
         stopper = self.stoppers[run.id] = Stopper()
         task = self._tasks.get(run.signal_id)
         if task is None:
-            task = self._open_task(live.signal.record.id, live.signal.record.kind)
+            task = self._open_task(live.signal.record.id, live.signal.record.kind, holds=live.signal.holds)
         task.start(live, stopper)
         if run.time_limit is not None:
             limit, run_id = run.time_limit, run.id
             self._at(trio.current_time() + limit, lambda: self._time_is_up(run_id, limit), run_id)
 
-    def _open_task(self, signal_id: str, kind: str) -> SignalTask:
+    def _open_task(self, signal_id: str, kind: str, *, holds: bool) -> SignalTask:
         assert self._nursery is not None
-        task = SignalTask(self._runtime, self._handlers.get(kind), self, self._options.post_time_limit)
+        task = SignalTask(self._runtime, self._handlers.get(kind), self, self._options.post_time_limit, holds=holds)
         self._tasks[signal_id] = task
         self._nursery.start_soon(task.run)
         return task
@@ -272,7 +273,7 @@ class Driver:
     def _runs_over(self, signal_id: str, post: tuple[Signal, PostOutcome] | None) -> None:
         task = self._tasks.get(signal_id)
         if task is None and post is not None:
-            task = self._open_task(signal_id, post[0].kind)
+            task = self._open_task(signal_id, post[0].kind, holds=True)
         if task is not None:
             task.finish(post)
             if post is None:

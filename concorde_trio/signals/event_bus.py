@@ -40,6 +40,19 @@ class EventBus:
         """Call ``function`` with every event from now on, in the worker's own task: it must be quick and not raise."""
         self._calls.append(function)
 
+    def measure(self, function: Callable[[str, float], None]) -> None:
+        """Tell ``function`` too what is ``measured``."""
+        before = self.measured
+        if before is None:
+            self.measured = function
+        else:
+
+            def both(what: str, seconds: float) -> None:
+                before(what, seconds)
+                function(what, seconds)
+
+            self.measured = both
+
     @contextmanager
     def subscribe(self, buffer: int = 1_000) -> Iterator[trio.MemoryReceiveChannel[Event]]:
         """A channel of the events from now on. It ends when the worker does, or when ``buffer`` events wait in it."""

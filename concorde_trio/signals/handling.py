@@ -15,6 +15,7 @@ from concorde_trio._sansio.dispatch import Dispatcher
 from concorde_trio._sansio.reports import Handled, StopMode
 from concorde_trio.events import HandleBlocked
 from concorde_trio.failures import describe, travels
+from concorde_trio.log_context import note_signal
 from concorde_trio.records import Prompt, SignalRecord
 from concorde_trio.signals.handlers import Handlers
 from concorde_trio.signals.options import WorkerOptions
@@ -112,6 +113,7 @@ class HandlingTask:
     async def _handle(self, record: SignalRecord) -> Handled | None:
         """None: cancelled by a stop and to be run again, because its handler is repeatable (CLM-6)."""
         handler = self._handlers[record.kind]
+        note_signal(record.id)
         try:
             if not handler.is_async:
                 before = time.perf_counter()

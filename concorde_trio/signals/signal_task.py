@@ -12,10 +12,12 @@ from typing import Protocol
 
 import trio
 
+from concorde_trio import spans
 from concorde_trio._sansio.live import LiveRun
 from concorde_trio._sansio.session_changes import EmitSignals, LinkInputs
 from concorde_trio.failures import describe, not_cancelled, travels
-from concorde_trio.records import PostOutcome, RunOutcome, Signal
+from concorde_trio.log_context import forget_run, note_run, note_signal
+from concorde_trio.records import PostOutcome, RunOutcome, RunState, Signal
 from concorde_trio.signals.handlers import SignalHandler
 from concorde_trio.signals.outcomes import outcome_of
 from concorde_trio.signals.runtime import Execution, Runtime, executing
@@ -45,7 +47,13 @@ class SignalTask:
     """The task of one signal. ``start`` and ``finish`` are called by the driver, once their marks are stored."""
 
     def __init__(
-        self, runtime: Runtime, handler: SignalHandler | None, reports: Reports, post_time_limit: float | None
+        self,
+        runtime: Runtime,
+        handler: SignalHandler | None,
+        reports: Reports,
+        post_time_limit: float | None,
+        *,
+        holds: bool,
     ) -> None:
         self._runtime = runtime
         self._handler = handler
@@ -53,7 +61,9 @@ class SignalTask:
         self._post_time_limit = post_time_limit
         self._nursery: trio.Nursery | None = None
         self._early: list[tuple[LiveRun, Stopper]] = []
-        self._over = trio.Event()
+        self._complete = False
+        self._completed: trio.Event | None = None  # made where it is waited for: most signals have one run
+        self._over = trio.Event() if holds else None
         self._post: tuple[Signal, PostOutcome] | None = None
         self._post_stopper: Stopper | None = None
 
@@ -63,12 +73,22 @@ class SignalTask:
             self._early.append((live, stopper))
         else:
             self._nursery.start_soon(self._execute, live, stopper)
+        if not live.signal.unstarted:
+            self._complete_now()
+
+    def _complete_now(self) -> None:
+        """No run is still to start: the nursery ends with those it has."""
+        self._complete = True
+        if self._completed is not None:
+            self._completed.set()
 
     def finish(self, post: tuple[Signal, PostOutcome] | None) -> None:
         """All runs have ended; ``post`` is what the post phase is to be called with, if it is to be called."""
         if post is not None:
             self._post, self._post_stopper = post, Stopper()
-        self._over.set()
+        self._complete_now()
+        if self._over is not None:
+            self._over.set()
 
     def stop_post(self, reason: str) -> None:
         """End the post phase, if it was to be called."""
@@ -83,7 +103,11 @@ class SignalTask:
                 for live, stopper in self._early:
                     nursery.start_soon(self._execute, live, stopper)
                 self._early.clear()
-                await self._over.wait()
+                if not self._complete:
+                    self._completed = trio.Event()
+                    await self._completed.wait()
+        if self._over is not None:
+            await self._over.wait()
         if self._post is not None and self._post_stopper is not None:
             await self._run_post(*self._post, self._post_stopper)
 
@@ -93,6 +117,9 @@ class SignalTask:
         raised: BaseException | None = None
         execution = Execution(run_id=live.run.id, signal_id=live.run.signal_id)
         executing.set(execution)  # of this task alone
+        run = live.run
+        note_run(run.id, run.signal_id, run.session)
+        span = spans.opened(lambda tracer: tracer.open_run(run.id, run.signal_id, run.session, live.signal.record.kind))
         try:
             with stopper.scope:
                 outcome = await self._runtime.run(live.run.run_prompt)
@@ -102,11 +129,15 @@ class SignalTask:
                 raise
             raised = error  # It fails this run alone (RUN-3).
             self._reports.log_failure(f"run {live.run.id}", error)
-        self._reports.run_over(live.run.id, outcome_of(outcome, raised, stopper), execution.with_end)
+        forget_run(run.id, run.session)
+        ended = outcome_of(outcome, raised, stopper)
+        span.end(None if ended.state is RunState.DONE else ended.state.value)
+        self._reports.run_over(run.id, ended, execution.with_end)
 
     @named_work(lambda here: f"post of signal {here['signal'].id}")
     async def _run_post(self, signal: Signal, outcome: PostOutcome, stopper: Stopper) -> None:
         error: str | None = None
+        note_signal(signal.id)
         limit = self._post_time_limit
         if limit is not None:
             stopper.scope.deadline = trio.current_time() + limit

@@ -65,6 +65,7 @@ class SignalWorker:
         self._waiters: dict[str, list[trio.Event]] = {}
         self._waiter_left = trio.Event()
         self._shield = trio.CancelScope(shield=True)
+        self._let_go = False  # it was cancelled while it opened
         self._begun = self._opening = False
         self._over = False
         self._failure: BaseException | None = None
@@ -290,7 +291,10 @@ class SignalWorker:
                 with self._shield:
                     await self._work(agent_server_url, task_status)
                 if self._shield.cancelled_caught:
-                    logger.warning("what was to be closed did not close in time; it was cancelled")
+                    if not self._opening:
+                        logger.warning("what was to be closed did not close in time; it was cancelled")
+                    elif not self._let_go:
+                        logger.warning("what was to be opened did not open in time; it was cancelled")
                     if self._failure is not None:
                         raise self._failure
                     if self._opening:
@@ -321,6 +325,7 @@ class SignalWorker:
                 self.stop("cancel")
                 if self._opening:
                     # Nothing was begun that would have to be written down; and opening may take for ever.
+                    self._let_go = True
                     self._shield.cancel()
 
     async def _work(self, agent_server_url: str | None, task_status: trio.TaskStatus[None]) -> None:

@@ -30,6 +30,7 @@ from concorde_trio.sessions.tool import TIMEOUT, ExecKind, ToolContext, ToolResu
 from concorde_trio.tools.mcp_masking import Mask, shown_url, url_secrets
 from concorde_trio.tools.mcp_names import ToolNames, check_server_name
 from concorde_trio.tools.mcp_notes import ConnectionLost, Notes
+from concorde_trio.tools.mcp_schema import schema_fault
 from concorde_trio.tools.mcp_tool import McpTool
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class McpServer:
 
     Each tool is called ``NAME__TOOL``: foreign characters become ``_``, and a name over 64 characters or in use already is
     cut and gets a hash. Give two servers different names. The list follows the server's: ``tools()`` is read before each
-    model request. A tool's ``kind`` (SES-18) is what the server's hints say: read for ``readOnlyHint``, network for
+    model request; a tool in it that no model can be offered is left out, and logged. A tool's ``kind`` (SES-18) is what the server's hints say: read for ``readOnlyHint``, network for
     ``openWorldHint``, else execute. A hint is the server's word; ``kinds`` overrides it, by the server's own tool names.
 
     While a server cannot be reached its last known tools stay listed, and a call gives an error result that says since
@@ -95,6 +96,7 @@ class McpServer:
         self._names = ToolNames(name)
         self._known: dict[str, McpTool] = {}  # by the server's own names, all that were ever listed
         self._listed: dict[str, McpTool] = {}
+        self._left_out: dict[str, str] = {}  # why, by the server's own names
         self._connection: Connection | None = None
         self._down = "it was not started"
         self._down_since: float | None = None
@@ -193,6 +195,9 @@ class McpServer:
             connect_timeout=connect_timeout,
         )
 
+    def __repr__(self) -> str:
+        return f"<MCP server {self.name!r}, {self._where}>"
+
     def tools(self) -> Sequence[McpTool]:
         """What the server listed last; nothing before its first list, and nothing once ``run`` is over."""
         return tuple(self._listed.values())
@@ -264,6 +269,7 @@ class McpServer:
             self._mask,
             connect_timeout=self._connect_timeout,
             listed=listed,
+            left_out=self._leave_out,
         )
         return await self._connection.run()
 
@@ -273,7 +279,10 @@ class McpServer:
         self._names.give(tool.name for tool in tools)
         listed: dict[str, McpTool] = {}
         for tool in tools:
-            if tool.name not in listed:
+            fault = schema_fault(tool.input_schema)
+            if fault is not None:
+                self._leave_out(tool.name, f"its input schema {fault}")
+            elif tool.name not in listed:
                 known = self._known.get(tool.name)
                 if known is None:
                     known = self._known[tool.name] = McpTool(
@@ -291,6 +300,13 @@ class McpServer:
         self._listed = listed
         self._down_since = None
         self._down = ""
+
+    def _leave_out(self, tool: str, why: str) -> None:
+        """A model's provider refuses every request with such a tool in it, so the others go on without it."""
+        why = self._mask(why)
+        if self._left_out.get(tool) != why:
+            self._left_out[tool] = why
+            _log.warning("the MCP server %r lists the tool %r, which is left out: %s", self.name, tool, why)
 
     async def _ask(self, tool: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         from concorde_trio.tools.mcp_result import result_text

@@ -19,6 +19,7 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
 from concorde_trio.tools.mcp_masking import Mask, mask_logs
 from concorde_trio.tools.mcp_notes import ConnectionLost, Notes
+from concorde_trio.tools.mcp_sieve import sieved
 
 _log = logging.getLogger("concorde_trio.tools")
 
@@ -32,7 +33,7 @@ class Connection:
     """``run`` is its life; ``call`` may be used from any task while ``is_up``.
 
     ``streams``: the transport, not yet entered. ``listed`` is called with the server's tools, first when the connection
-    is up, then after each change.
+    is up, then after each change; ``left_out`` with the name of each tool in it that no client can read, and why.
     """
 
     def __init__(
@@ -43,8 +44,10 @@ class Connection:
         *,
         connect_timeout: float,
         listed: Callable[[Sequence[types.Tool]], None],
+        left_out: Callable[[str, str], None],
     ) -> None:
-        self._streams = streams
+        self._version: str | None = None
+        self._streams = sieved(streams, lambda: self._version, left_out)
         self._notes = notes
         self._mask = mask
         self._connect_timeout = connect_timeout
@@ -68,6 +71,7 @@ class Connection:
         try:
             with trio.CancelScope(deadline=trio.current_time() + self._connect_timeout) as connecting:
                 async with Client(self._streams, message_handler=self._heard, cache=None) as client:
+                    self._version = client.protocol_version
                     tools = await self._list(client)
                     connecting.deadline = float("inf")
                     await self._serve(client, tools)

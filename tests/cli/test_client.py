@@ -13,16 +13,16 @@ import click
 import pytest
 
 from concorde_trio.cli import client as client_module
-from concorde_trio.cli.client import Client, WorkerGone
+from concorde_trio.cli.client import ask
 from concorde_trio.cli.sources import Either, Served, Source
-from concorde_trio.errors import UnknownId, UsageError, WrongState
+from concorde_trio.errors import ConcordeError, RequestRefused, ServerGone, UnknownId, UsageError, WrongState
 from concorde_trio.server.endpoint import Endpoint
 
 TOKEN = "operator-token-0123456789"
 
 
 @contextmanager
-def _listening(answer: Callable[[bytes], bytes | None]) -> Iterator[tuple[Client, list[bytes]]]:
+def _listening(answer: Callable[[bytes], bytes | None]) -> Iterator[tuple[Endpoint, list[bytes]]]:
     """A server of one connection after another that answers with what ``answer`` gives; None closes at once."""
     heard: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -43,7 +43,7 @@ def _listening(answer: Callable[[bytes], bytes | None]) -> Iterator[tuple[Client
         thread = threading.Thread(target=serve)
         thread.start()
         try:
-            yield Client(_endpoint(listener.getsockname()[1])), heard
+            yield _endpoint(listener.getsockname()[1]), heard
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             thread.join()
@@ -60,21 +60,26 @@ def _http(status: int, body: object) -> bytes:
 
 def test_a_request_bears_the_token_and_encodes_what_it_names() -> None:
     """SRV-6, CLM-7: names are used as written, so they are encoded."""
-    with _listening(lambda request: _http(200, {"id": "x"})) as (client, heard):
-        client.get("signals", "../ä?b#/c", query={"kind": "a&b=c", "state": None})
-        client.post("signals", body={"kind": "k", "payload": "ü"}, headers={"idempotency-key": "1"})
-    assert heard[0].startswith(b"GET /signals/..%2F%C3%A4%3Fb%23%2Fc?kind=a%26b%3Dc HTTP/1.1\r\n")
-    assert b"authorization: Bearer " + TOKEN.encode() in heard[0]
-    assert heard[1].startswith(b"POST /signals HTTP/1.1\r\n") and b"idempotency-key: 1\r\n" in heard[1]
+    with _listening(lambda request: _http(200, {"id": "x", "signals": [], "next": None})) as (endpoint, heard):
+        served = Served(endpoint)
+        served.signal("../ä?b#/c")
+        served.signals(kind="a&b=c", state=None, limit=9)
+        served.emit("k", "ü", "schlüssel")
+    assert heard[0].startswith(b"GET /signals/..%2F%C3%A4%3Fb%23%2Fc HTTP/1.1\r\n")
+    assert b"\r\nauthorization: bearer " + TOKEN.encode() in heard[0].lower()
+    assert heard[1].startswith(b"GET /signals?kind=a%26b%3Dc&limit=9 HTTP/1.1\r\n")
+    assert heard[2].startswith(b"POST /signals HTTP/1.1\r\n")
+    assert b"\r\nidempotency-key: " + "schlüssel".encode() in heard[2].lower()
 
 
 def test_a_proxy_in_the_environment_never_sees_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
     """SRV-6: the operator's token goes to the gateway alone."""
     with _listening(lambda request: _http(500, {})) as (proxy, at_proxy):
-        monkeypatch.setenv("http_proxy", proxy.endpoint.url)
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.url)
         monkeypatch.setenv("no_proxy", "")
-        with _listening(lambda request: _http(200, {})) as (client, _):
-            client.get("locks")
+        with _listening(lambda request: _http(200, {"locks": [], "next": None})) as (endpoint, _):
+            Served(endpoint).locks()
     assert at_proxy == []
 
 
@@ -85,37 +90,37 @@ def test_a_proxy_in_the_environment_never_sees_the_token(monkeypatch: pytest.Mon
         (404, UnknownId),
         (409, WrongState),
         (413, UsageError),
-        (401, click.ClickException),
-        (500, click.ClickException),
-        (503, click.ClickException),
-        (302, click.ClickException),
+        (401, RequestRefused),
+        (500, RequestRefused),
+        (503, RequestRefused),
+        (302, RequestRefused),
     ],
 )
 def test_a_problem_document_becomes_the_error_it_is_about(status: int, expected: type[Exception]) -> None:
     """SRV-5: a message a person can act on."""
     problem = {"title": "No", "status": status, "detail": "do this instead"}
     with (
-        _listening(lambda request: _http(status, problem)) as (client, _),
+        _listening(lambda request: _http(status, problem)) as (endpoint, _),
         pytest.raises(expected, match="do this instead"),
     ):
-        client.get("runs")
+        Served(endpoint).run("x")
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"\xff", b"{", b""])
 def test_a_stranger_on_the_port_is_a_failure_and_no_traceback(body: bytes) -> None:
     """SRV-5: what answers may be anything."""
     for status in (200, 500):
-        with _listening(lambda request, status=status: _http(status, body)) as (client, _):  # type: ignore[misc]
-            with pytest.raises(click.ClickException) as caught:
-                Served(client).locks()
-            assert client.endpoint.url in caught.value.message or "gateway" in caught.value.message
+        with _listening(lambda request, status=status: _http(status, body)) as (endpoint, _):  # type: ignore[misc]
+            with pytest.raises(ConcordeError) as caught:
+                Served(endpoint).locks()
+            assert endpoint.url in str(caught.value) or "gateway" in str(caught.value)
 
 
 def test_a_worker_that_is_gone_is_replaced_by_its_database() -> None:
     """REC-1: what was read from the file may be over by now."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    source = Either(Served(Client(_endpoint(port))), lambda: _Fixed())
+    source = Either(Served(_endpoint(port)), lambda: _Fixed())
     assert source.locks() == {"locks": []}
     assert source.emit("k", None, None) == "stored"
 
@@ -125,14 +130,14 @@ def test_a_worker_that_is_killed_in_its_answer_is_replaced_by_its_database(kept:
     """REC-1: head and body of an answer are sent apart, and a kill can come between."""
     whole = _http(200, {"locks": ["a"], "next": None})
     head, _, body = whole.partition(b"\r\n\r\n")
-    with _listening(lambda request: head + b"\r\n\r\n" + body[:kept]) as (client, _):
-        assert Either(Served(client), lambda: _Fixed()).locks() == {"locks": []}
+    with _listening(lambda request: head + b"\r\n\r\n" + body[:kept]) as (endpoint, _):
+        assert Either(Served(endpoint), lambda: _Fixed()).locks() == {"locks": []}
 
 
 def test_a_look_that_was_cut_off_is_made_again_and_a_change_is_not() -> None:
     """SIG-1, SIG-7: a signal that was perhaps taken is not emitted twice."""
-    with _listening(lambda request: None) as (client, heard):
-        source = Either(Served(client), lambda: _Fixed())
+    with _listening(lambda request: None) as (endpoint, heard):
+        source = Either(Served(endpoint), lambda: _Fixed())
         assert source.locks() == {"locks": []}
         with pytest.raises(click.ClickException, match="may have taken the request or not"):
             source.emit("k", None, None)
@@ -147,9 +152,9 @@ def test_a_worker_that_does_not_answer_is_named_with_a_way_around_it(monkeypatch
     def silent(request: bytes) -> None:
         done.wait(10)
 
-    with _listening(silent) as (client, _):
+    with _listening(silent) as (endpoint, _):
         with pytest.raises(click.ClickException, match=r"process 1\) has not answered .*--direct"):
-            client.get("locks")
+            Served(endpoint).locks()
         done.set()
 
 
@@ -157,15 +162,15 @@ def test_a_worker_that_does_not_answer_is_named_with_a_way_around_it(monkeypatch
 def test_an_endpoint_that_is_no_http_address_is_refused(url: str) -> None:
     """SRV-6: the file is read from a folder that others may write."""
     with pytest.raises(click.ClickException, match="http://HOST:PORT"):
-        Client(Endpoint(url=url, token="t", pid=1, started=0.0))
+        Served(Endpoint(url=url, token="t", pid=1, started=0.0)).locks()
 
 
 def test_a_refused_connection_was_not_heard() -> None:
     """SIG-1: it can be made in another way."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with pytest.raises(WorkerGone) as caught:
-        Client(_endpoint(port)).post("signals", body={})
+    with pytest.raises(ServerGone) as caught:
+        ask(_endpoint(port), lambda client: client.emit("k"))
     assert caught.value.unheard
 
 
@@ -179,8 +184,8 @@ def test_every_page_of_the_lock_table_is_asked_for() -> None:
         locks, following = pages[asked.get("after", [None])[0]]
         return _http(200, {"locks": locks, "next": following})
 
-    with _listening(answer) as (client, _):
-        assert Served(client).locks() == {"locks": ["a", "b", "c", "d"], "next": None}
+    with _listening(answer) as (endpoint, _):
+        assert Served(endpoint).locks() == {"locks": ["a", "b", "c", "d"], "next": None}
 
 
 def test_a_page_that_ends_before_its_limit_is_gone_on_from() -> None:
@@ -194,8 +199,8 @@ def test_a_page_that_ends_before_its_limit_is_gone_on_from() -> None:
         runs, following = pages[asked.get("before", [None])[0]]
         return _http(200, {"runs": runs, "next": following})
 
-    with _listening(answer) as (client, _):
-        served = Served(client)
+    with _listening(answer) as (endpoint, _):
+        served = Served(endpoint)
         everything = served.runs(signal=None, session=None, resource=None, state=None, limit=50)
         assert everything == {"runs": ["a", "b", "c", "d"], "next": None}
         some = served.runs(signal=None, session=None, resource=None, state=None, limit=3)

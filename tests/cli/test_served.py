@@ -380,6 +380,22 @@ def test_ctrl_c_ends_a_waiting_command_with_130_and_no_traceback(here: Path, ser
         assert b"Traceback" not in err
 
 
+def test_a_log_for_machines_says_on_each_line_which_run_and_session_it_is_about(here: Path, command: Command) -> None:
+    """Logs, SRV-6, TAG-4: one object a line from the first to the last, with no token, prompt or live tag in any."""
+    serving = _serve(here, "--log-json", "--log-level", "debug")
+    signal_id = _emit(command, ("ann", f"do it with {TAG}", [], TAG), wait=True)["id"]
+    assert _end(here, serving, signal.SIGTERM) == 0
+    log = (here / "log.txt").read_text()
+    lines = [json.loads(line) for line in log.splitlines()]
+    (started,) = [line for line in lines if line["message"].startswith("run ") and "starts" in line["message"]]
+    assert (started["run_id"], started["signal_id"], started["session"]) == (f"{signal_id}-1", signal_id, "ann")
+    assert started["logger"] == "concorde_trio.serve"
+    assert all({"time", "level", "logger", "message", "run_id", "signal_id", "session"} <= set(line) for line in lines)
+    token = serving.said["link"].partition("#token=")[2]
+    for secret in (TAG, "do it", token):
+        assert secret not in log
+
+
 def test_a_module_runs_as_the_program_does(here: Path) -> None:
     """``python -m concorde_trio``."""
     done = subprocess.run(

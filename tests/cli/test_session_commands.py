@@ -94,7 +94,9 @@ def test_an_interrupt_ends_the_turn_and_an_answer_one_call(command: Command, ser
     assert done.status == 1 and "no turn in flight" in done.sentence()
     assert command("interrupt", "ann", "--json").json["interrupted"] is False
     done = command("approve", "ann")
-    assert done.status == 1 and "asks about nothing" in done.sentence()
+    assert done.status == 1 and done.sentence() == "session ann asks about nothing now; there is nothing to allow"
+    for asked in (("runs", ""), ("signals", "")):
+        assert "must have at least 1 character" in command(*asked).sentence(), "and not that it is an address elsewhere"
     for answer, outcome in (("approve", "ok"), ("deny", "denied")):
         command("send", "ann", f"ask for {answer}")
         asked = until(command, "ann", "approval")["approvals"][0]

@@ -183,7 +183,9 @@ def test_why_of_a_signal_tells_of_each_waiting_run_of_it(command: Command, house
     assert "run signal-3-0 of signal signal-3 is running" not in done.out and "no worker" in done.err
     found = command("why", "signal-3", "--json").json
     assert [run["id"] for run in found["runs"]] == ["signal-3-1"]
-    assert found["runs"][0] == command("why", "signal-3-1", "--json").json
+    one = command("why", "signal-3-1", "--json").json
+    assert [link["run_id"] for link in one.pop("chain")] == ["signal-3-1", "signal-3-0"]
+    assert found["runs"][0] == one
     assert command("why", "signal-2").out == "signal signal-2 is done: no run of it waits.\n"
     assert command("why", "signal-7").out == "signal signal-7 is pending, and not claimed yet: no run of it waits.\n"
 

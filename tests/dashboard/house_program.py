@@ -1,4 +1,5 @@
-"""A house to be looked at in a browser, as a program: ``python house_program.py DATABASE PORT TOKEN``; prints its link.
+"""A house to be looked at in a browser, as a program: ``python house_program.py DATABASE PORT TOKEN [own]``; prints its
+link. ``own``: in an app that has a page of its own at ``/``.
 
 Prompts say what their runs do, a line each: ``say WORDS``, ``wait`` (a tool that ends when it is stopped), ``ask`` (a tool
 that a person must allow), ``nap SECONDS`` (the model takes that long), ``stall`` (the model says nothing any more).
@@ -11,6 +12,7 @@ import sys
 from typing import Any
 
 import trio
+from quart_trio import QuartTrio
 
 from concorde_trio import (
     Gateway,
@@ -75,14 +77,25 @@ class WithPost:
         await trio.sleep(signal.payload["post"])
 
 
-async def main(database: str, port: int, token: str) -> None:
+def own_app() -> QuartTrio:
+    """An app of somebody's own."""
+    app = QuartTrio("own")
+
+    @app.get("/")
+    async def page() -> str:
+        return "my own page"
+
+    return app
+
+
+async def main(database: str, port: int, token: str, *more: str) -> None:
     """Serve until a signal says to stop."""
     runtime = InProcessRuntime(
         model=ScriptedModel(reply),
         tools=[wait, risky],
         policy=lambda call, kind: "ask" if kind == "execute" else "allow",
     )
-    gateway = Gateway(store=database, runtime=runtime, port=port, operator_token=token)
+    gateway = Gateway(store=database, runtime=runtime, port=port, operator_token=token, app=own_app() if more else None)
     gateway.add_handler("work", prompts)
     gateway.add_handler("shop", WithPost())
     async with trio.open_nursery() as nursery:
@@ -91,4 +104,4 @@ async def main(database: str, port: int, token: str) -> None:
 
 
 if __name__ == "__main__":
-    trio.run(main, sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    trio.run(main, sys.argv[1], int(sys.argv[2]), *sys.argv[3:])

@@ -17,7 +17,7 @@ from concorde_trio.demo.check import check
 from concorde_trio.demo.errands import BUDGET, Errand, Message, all_errands
 from concorde_trio.demo.evidence import Evidence, read_files, read_journal
 from concorde_trio.demo.household import Household
-from concorde_trio.demo.page import add_page
+from concorde_trio.demo.page import add_timeline
 from concorde_trio.demo.people import People
 from concorde_trio.records import Prompt, Signal
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 async def serving(folder: Path) -> AsyncIterator[Household]:
     """A household that is served while the block runs."""
     household = Household(folder)
-    add_page(household, {})
+    add_timeline(household, {})
     async with trio.open_nursery() as nursery:
         await nursery.start(household.gateway.run)
         yield household
@@ -132,11 +132,10 @@ async def test_what_is_said_to_a_session_has_that_persons_place_and_nobodys_erra
         assert (asked.claims, asked.attributed) == (0, None)  # nobody gave it a tag
 
 
-async def test_the_page_shows_the_timeline_and_no_prompt(tmp_path: Path) -> None:
+async def test_the_timeline_shows_no_prompt(tmp_path: Path) -> None:
     """SRV-6: whoever looks at it needs no token, so nothing secret is on it."""
     async with serving(tmp_path) as household, httpx2.AsyncClient(base_url=str(household.gateway.url)) as client:
         await played(household, purchases(1))
-        assert "/timeline.svg" in (await client.get("/")).text
         drawing = await client.get("/timeline.svg")
         assert drawing.headers["content-type"] == "image/svg+xml"
         assert drawing.text.startswith("<svg")

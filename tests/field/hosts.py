@@ -29,8 +29,10 @@ class DeafHost:
 
     stoppable = False
 
-    def __init__(self, nursery: trio.Nursery, harness: SessionHarness, starts: list[Any] | None) -> None:
-        self._nursery, self._harness = nursery, harness
+    def __init__(
+        self, nursery: trio.Nursery, harness: SessionHarness, starts: list[Any] | None, *, forgetful: bool = False
+    ) -> None:
+        self._nursery, self._harness, self._forgetful = nursery, harness, forgetful
         self._starts = [] if starts is None else starts
 
     def request(self, port: Port, start: StartRequest) -> _Deaf:
@@ -45,24 +47,31 @@ class DeafHost:
         return _Deaf()
 
     async def _request(self, port: Port, start: StartRequest) -> None:
+        epoch, purpose = (None, None) if self._forgetful else (start.epoch, start.request.purpose)
+
         def on_event(event: ModelEvent) -> None:
-            port.progress(start.epoch, start.request.purpose, event)
+            port.progress(epoch, purpose, event)
 
         failure = None
         try:
             await self._harness.model.stream(start.request, on_event)
         except ModelError as error:
             failure = RequestFailure(str(error), status=error.status, connection=error.connection)
-        port.request_over(start.epoch, start.request.purpose, failure)
+        port.request_over(epoch, purpose, failure)
 
     async def _call(self, port: Port, start: StartCall) -> None:
         context: Any = ToolContext.__new__(ToolContext)
         object.__setattr__(context, "call_id", start.call.id)
         result = await self._harness.tools()[start.call.name].call({}, context)
         assert isinstance(result, ToolResult)
-        port.call_over(start.call.id, start.registration, CallReport(result.text))
+        port.call_over(start.call.id, None if self._forgetful else start.registration, CallReport(result.text))
 
 
 def deaf_host(nursery: trio.Nursery, harness: SessionHarness, *, starts: list[Any] | None = None) -> DeafHost:
     """For ``make_host``. ``starts`` gets (port, StartRequest) of each request."""
     return DeafHost(nursery, harness, starts)
+
+
+def forgetful_host(nursery: trio.Nursery, harness: SessionHarness) -> DeafHost:
+    """For ``make_host``: one that drops the context, so that no report says what it is of (SES-2)."""
+    return DeafHost(nursery, harness, None, forgetful=True)

@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from concorde_trio._sansio.model_events import Purpose, UsageReport
+from concorde_trio._sansio.session_compaction import GO_ON
 from concorde_trio.events import Compacted, TurnEnded
 from concorde_trio.messages import Role
 from concorde_trio.records import Usage
@@ -177,5 +178,45 @@ def test_a_compacted_session_goes_on_from_its_summary_after_a_restart() -> None:
             await scene.harness.turn(S, "next")
             first = scene.model.sent()[0].messages
             assert first[0].role is Role.SUMMARY and first[-1].text == "next" and len(first) < 6
+
+    play(main)
+
+
+@pytest.mark.parametrize("output", ["long", "short"])
+def test_a_summary_of_work_for_the_request_that_stays_says_so(output: str) -> None:
+    """SES-15: inside a turn. The last message of a person survives; where what was done for it is more than half of all, that
+
+    is in the summary, which stands before it: who summarises sees the request in its place, and who goes on is told not to
+    begin anew. Where it is less, it survives as well.
+    """
+
+    async def main() -> None:
+        work = FieldTool("work", 1.0, output="x" * (900 if output == "long" else 9))
+        model = FieldModel(
+            says("so"), used(900, calls(("a", "work"))), says("done"), summaries=list(SLOW), context_window=1_000
+        )
+        store = LedgerStore()
+        async with stage(model, work, store=store) as scene:
+            await scene.harness.turn(S, "question " * 20)
+            assert (await scene.harness.turn(S, "do it")).text == "done"
+            draft, final = scene.model.sent(purpose=DRAFT)[0], scene.model.sent(purpose=FINAL)[0]
+            roles = [each.role for each in draft.messages[:-1]]
+            first = [Role.USER, Role.ASSISTANT]
+            last = scene.model.sent()[-1].messages
+            if output == "long":
+                assert roles == [*first, Role.USER, Role.ASSISTANT, Role.TOOL] and draft.messages[2].text == "do it"
+                assert final.messages[:-1] == draft.messages[:-1]
+                for trip in (draft, final):
+                    assert "stays in the conversation" in trip.messages[-1].text
+                assert [each.role for each in last] == [Role.SUMMARY, Role.USER]
+                assert last[0].text == "all of it" + GO_ON and last[1].text == "do it"
+            else:
+                assert roles == first and "stays in the conversation" not in draft.messages[-1].text
+                assert [each.role for each in last] == [Role.SUMMARY, Role.USER, Role.ASSISTANT, Role.TOOL]
+                assert last[0].text == "all of it"
+        async with stage(FieldModel(then=says("so")), store=store) as scene:
+            await scene.harness.turn(S, "next")
+            again = scene.model.sent()[0].messages
+            assert again[: len(last)] == last and again[-1].text == "next"
 
     play(main)

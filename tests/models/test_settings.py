@@ -136,6 +136,17 @@ def test_a_secret_is_found_in_every_form_in_which_it_is_echoed() -> None:
     assert Secrets.of("https://h/", None).scrub("sk-1") == "sk-1"
 
 
+@pytest.mark.parametrize("written", ["a%2Fb+c%3D", "a/b%20c=", "a%2fb%20c%3d"])
+def test_a_secret_in_the_query_of_an_address_is_scrubbed_however_it_is_written(written: str) -> None:
+    """Keys never reach an error: as the address has it, as a library quotes it, and as it is."""
+    address = f"https://tok-1@h/v1?api-version=2&api_key={written}&subscription-token=t%2B1"
+    secrets = Secrets.of(address, None)
+    for form in (written, "a/b c=", "a%2Fb%20c%3D", "a%2Fb+c%3D", "t+1", "t%2B1", "tok-1"):
+        assert secrets.scrub(f"GET /v1?x={form} failed") == "GET /v1?x=[key] failed"
+    assert secrets.scrub("api-version=2") == "api-version=2"
+    assert "tok-1" not in secrets.scrub(address) and written not in secrets.scrub(address)
+
+
 @pytest.mark.slow
 def test_importing_the_package_or_the_scripted_model_imports_no_sdk() -> None:
     """Model: an SDK takes most of a second to import; only its own client does it, when one is made."""

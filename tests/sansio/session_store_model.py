@@ -26,6 +26,8 @@ class Row:
     prompt: bool
     signal_id: str | None
     state: InputState = InputState.QUEUED
+    joined: bool = False
+    """It was accepted into the queue of a session, and not as a signal."""
 
 
 class StoreModel:
@@ -64,7 +66,8 @@ class StoreModel:
             case AddInput(input=given):
                 assert self.row is not None, "an input of no session"
                 assert given.id not in self.inputs, "SES-10a: one id twice"
-                self.inputs[given.id] = Row(given, change.prompt, change.signal_id)
+                joined = change.signal_id is None and not change.prompt
+                self.inputs[given.id] = Row(given, change.prompt, change.signal_id, joined=joined)
             case SettleInputs(ids=ids, state=state):
                 for each in ids:
                     assert self.inputs[each].state is InputState.QUEUED, "SES-10a: settled twice"

@@ -22,7 +22,9 @@ from concorde_trio._sansio.model_events import (
     UsageReport,
 )
 from concorde_trio._sansio.reply import Reply, ReplyBuilder
+from concorde_trio.messages import Input
 from concorde_trio.records import Usage
+from tests.sansio.session_stage import World
 
 ARGUMENTS = '{"path":"a","content":"xyz"}'
 
@@ -210,3 +212,47 @@ def test_the_last_usage_counts_whatever_becomes_of_the_reply() -> None:
     """SES-16."""
     builder = fed([UsageReport(Usage(input_tokens=5)), UsageReport(Usage(input_tokens=5, output_tokens=2))])
     assert builder.usage == Usage(input_tokens=5, output_tokens=2) and not builder.complete
+
+
+class Counted(str):
+    """A piece that counts the characters which are copied when it is joined to another text by ``+``."""
+
+    copied = 0
+
+    def __add__(self, other: str) -> str:
+        type(self).copied += len(self) + len(other)
+        return str.__add__(self, other)
+
+    def __radd__(self, other: str) -> str:
+        type(self).copied += len(self) + len(other)
+        return other + str(self)
+
+
+def test_a_long_reply_is_put_together_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LSE-3: while it streams no piece is joined to what came before, and nobody asks for all of it at each piece."""
+    reads = 0
+    plain = ReplyBuilder.text.fget
+    assert plain is not None
+
+    def counting(self: ReplyBuilder) -> str:
+        nonlocal reads
+        reads += 1
+        return plain(self)
+
+    monkeypatch.setattr(ReplyBuilder, "text", property(counting))
+    world = World()
+    world.machine.submit(Input(id="i", text="hi", at=1.0))
+    world.pump()
+    ((epoch, start),) = world.requests.items()
+    Counted.copied = 0
+    for _ in range(2_000):
+        assert world.machine.progress(epoch, start.request.purpose, TextDelta(Counted("word ")))
+        assert world.machine.take_step() is None
+    assert world.machine.progress(epoch, start.request.purpose, CallStarted(0, "a", "look", ""))
+    for _ in range(2_000):
+        world.machine.progress(epoch, start.request.purpose, CallDelta(0, Counted(" ")))
+    world.machine.progress(epoch, start.request.purpose, ReplyEnd(StopReason.STOP))
+    world.machine.request_over(epoch, start.request.purpose, None)
+    assert Counted.copied == 0 and reads < 10
+    world.pump(over=epoch)
+    assert len(world.store.messages[1].text) == 10_000

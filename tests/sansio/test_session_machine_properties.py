@@ -91,7 +91,7 @@ class Sessions(RuleBasedStateMachine):
         given, known = Input(id=input_id, text=text, at=1.0), store.inputs.get(input_id)
         if known is not None and known.state is not InputState.QUEUED:
             return  # settled ids are the ledger's to know (see SessionHarness.submit)
-        before, waiting = dict(store.inputs), len(store.queued()) + len(store.queued(linked=True))
+        before, waiting = dict(store.inputs), self.waiting()
         if known is not None and known.input.text != text:
             with pytest.raises(InputConflict):
                 world.machine.submit(given)
@@ -103,6 +103,10 @@ class Sessions(RuleBasedStateMachine):
         assert (input_id in store.inputs) is receipt.accepted, "SES-10a: stored before it is accepted"
         if not receipt.accepted or known is not None:
             assert store.inputs.keys() == before.keys()
+
+    def waiting(self) -> int:
+        """How many inputs the session knows that wait."""
+        return len(self.world.store.queued()) + len(self.world.store.queued(linked=True))
 
     @rule(input_id=IDS)
     def cancel_input(self, input_id: str) -> None:
@@ -131,7 +135,7 @@ class Sessions(RuleBasedStateMachine):
         out = self.out()
         assert out is not None
         for event in came:
-            self.world.feed(out[0] if name_it else None, out[1], event)
+            self.world.feed(*(out if name_it else (None, None)), event)
 
     @precondition(lambda self: self.world.requests)
     @rule(
@@ -176,12 +180,12 @@ class Sessions(RuleBasedStateMachine):
     def a_request_fails(self, failure: RequestFailure | None, name_it: bool) -> None:
         out = self.out()
         assert out is not None
-        self.request_over(out[0] if name_it else None, out[1], failure)
+        self.request_over(*(out if name_it else (None, None)), failure)
 
-    def request_over(self, epoch: int | None, purpose: Purpose, failure: RequestFailure | None) -> None:
+    def request_over(self, epoch: int | None, purpose: Purpose | None, failure: RequestFailure | None) -> None:
         out = self.out()
         # What it names may have been given up in the meantime: then another request may be out, which is not over.
-        meant = out is not None and epoch in (None, out[0]) and purpose is out[1]
+        meant = out is not None and epoch in (None, out[0]) and purpose in (None, out[1])
         self.world.machine.request_over(epoch, purpose, failure)
         self.world.pump(over=out[0] if out is not None and meant else None)
 

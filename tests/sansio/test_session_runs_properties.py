@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 from concorde_trio._sansio.model_events import Purpose, StopReason
 from concorde_trio._sansio.session_changes import AddInput, EmitSignals
@@ -27,6 +27,11 @@ class RunsOfSessions(Sessions):
         inputs = self.world.store.inputs
         linked = self.world.store.queued(linked=True)
         return min(linked, key=lambda each: int((inputs[each].signal_id or "")[3:]), default=None)
+
+    def waiting(self) -> int:
+        """What another process wrote is not heard of before the next begin or end of a run."""
+        known = self.world.machine.linked
+        return len(self.world.store.queued()) + sum(each in known for each in self.world.store.queued(linked=True))
 
     def hears(self) -> None:
         """What is stored, told to the machine, as at the begin and the end of a run."""
@@ -96,6 +101,15 @@ class RunsOfSessions(Sessions):
             world.machine.signal_settled(self.signal_id)
         world.pump()
 
+    @rule()
+    def a_run_leaves_something_and_so_does_another_process(self) -> None:
+        """The way there, in one step."""
+        if self.world.machine.run is None:
+            self.a_run_begins(True, True, None)
+        self.submit(f"q{len(self.world.store.inputs)}", "go")
+        self.another_process_sends_something()
+        self.a_run_ends("nothing")
+
     @precondition(lambda self: self.world.machine.run is not None)
     @rule()
     def the_worker_stops(self) -> None:
@@ -121,12 +135,15 @@ class RunsOfSessions(Sessions):
         if (out := self.out()) is not None and out[1] is Purpose.TURN:
             self.a_model_replies("on it", calls, StopReason.CALLS, usage, True)
 
+    @invariant()
     def all_is_well(self) -> None:
         super().all_is_well()
         if hasattr(self, "world") and self.world.machine.run is None:
             world = self.world
             assert not world.requests and not world.calls and not world.turn_open, "SES-20: no turn without a run"
             self.every_input_has_a_signal_or_a_run_that_comes()
+        if hasattr(self, "world"):
+            self.nothing_overtakes_what_waited_in_a_queue()
 
     def every_input_has_a_signal_or_a_run_that_comes(self) -> None:
         """SES-20, SES-10: whoever is only in the queue came before one that is linked, and runs with it."""
@@ -138,6 +155,17 @@ class RunsOfSessions(Sessions):
 
     def input_of(self, input_id: str) -> Input:
         return self.world.store.inputs[input_id].input
+
+    def nothing_overtakes_what_waited_in_a_queue(self) -> None:
+        """SES-10: what was accepted later, as a signal, is not delivered before it."""
+        store = self.world.store
+        places = [each.id for message in store.messages for each in message.inputs]
+        for at, (name, row) in enumerate(store.inputs.items()):
+            if not row.joined or row.state is InputState.CANCELLED or name in store.stood_for:
+                continue
+            for other in list(store.inputs)[at + 1 :]:
+                if not store.inputs[other].joined and not store.inputs[other].prompt and other in places:
+                    assert name in places and places.index(name) < places.index(other), f"{other} overtook {name}"
 
     def goes_on(self, input_id: str = "next") -> None:
         """SES-10a: each input that waits gets a run, and one that comes to a session without a run becomes a signal."""

@@ -39,7 +39,10 @@ class Outside:
     async def serve(self, app: Any, **limits: Any) -> None:
         """Answer the request by ``app``."""
         harden = Harden(app, closing=self.closing, limits=RequestLimits(**limits))
-        await harden(dict(SCOPE), self._out.receive, self.send)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(harden.watch)
+            await harden(dict(SCOPE), self._out.receive, self.send)
+            nursery.cancel_scope.cancel()
 
     @property
     def status(self) -> int:

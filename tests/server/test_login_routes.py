@@ -55,7 +55,7 @@ async def test_a_browser_without_scripts_logs_in_by_the_form(house: House) -> No
     assert "not the operator token" in wrong.text
     assert "wrong-token" not in wrong.text
     right = await browser.post("/login", content=f"token={OPERATOR}".encode(), headers=own)
-    assert (right.status_code, right.headers["location"]) == (303, "./")
+    assert (right.status_code, right.headers["location"]) == (303, "dashboard")
     assert (await browser.get("/runs")).status_code == 200
     out = await browser.post("/logout", content=b"", headers=own)
     assert (out.status_code, out.headers["location"]) == (303, "login")

@@ -6,6 +6,8 @@ import re
 from http.cookies import SimpleCookie
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from concorde_trio.server.access import Access
 from concorde_trio.server.logins import LIFE, REVOKED, Logins
@@ -148,6 +150,25 @@ def test_a_request_that_bears_a_token_is_judged_by_that_alone() -> None:
     mine = cookie(made)
     assert refusal(made, "POST", cookie=mine, authorization="Bearer wrong-token-of-the-tests") == 401
     assert refusal(made, "POST", cookie=mine, authorization=f"Bearer {OPERATOR}") is None
+
+
+@given(
+    value=st.one_of(
+        st.binary(max_size=60),
+        st.builds(
+            lambda name, text: b"concorde_trio_8000=" + name + text, st.binary(max_size=5), st.binary(max_size=120)
+        ),
+    ),
+    host=st.sampled_from([b"localhost:8000", b"[::1]:8000", b"localhost", b":", b"", b"localhost:8000x"]),
+)
+def test_no_cookie_that_was_made_up_opens_anything_or_fails(value: bytes, host: bytes) -> None:
+    """SRV-5, SRV-6: whatever bytes come in the header."""
+    made = logins()
+    headers = [(b"host", host), (b"cookie", value), (b"cookie", value[::-1])]
+    with pytest.raises(Problem) as problem:
+        made.check_operator("GET", headers)
+    assert problem.value.document.status == 401
+    assert "Max-Age=0" in made.log_out(headers)
 
 
 def test_a_logout_ends_the_cookie_and_no_other() -> None:

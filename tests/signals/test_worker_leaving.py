@@ -170,17 +170,22 @@ class Hanging(Stage):
                 await trio.sleep_forever()
 
 
-async def test_a_runtime_that_hangs_while_it_opens_can_be_cancelled(autojump_clock: Clock) -> None:
-    """STP-4: at once, for nothing was begun."""
+async def test_a_runtime_that_hangs_while_it_opens_can_be_cancelled(
+    autojump_clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """STP-4: at once, for nothing was begun; and nothing failed that a log would have to say."""
     stage = Hanging()
     stage.where = "open"
     with trio.move_on_after(2) as scope:
         async with stage.serve():
             pass  # pragma: no cover
     assert scope.cancelled_caught and trio.current_time() == 2
+    assert "in time" not in caplog.text
 
 
-async def test_a_runtime_that_hangs_while_it_opens_outlasts_no_cancelling_stop(autojump_clock: Clock) -> None:
+async def test_a_runtime_that_hangs_while_it_opens_outlasts_no_cancelling_stop(
+    autojump_clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
     """STP-3: as when somebody presses Ctrl-C for the third time; whoever waits for the start goes on."""
     stage = Hanging()
     stage.where = "open"
@@ -195,10 +200,13 @@ async def test_a_runtime_that_hangs_while_it_opens_outlasts_no_cancelling_stop(a
         for mode in ("drain", "park", "cancel"):
             worker.stop(mode)
     assert (worker.status, trio.current_time()) == ("stopped", 8)
+    assert "what was to be opened did not open in time" in caplog.text
 
 
 @pytest.mark.parametrize("how", ["leave", "raise", "cancel", "fail"])
-async def test_a_runtime_that_hangs_while_it_closes_holds_nobody_up_for_ever(autojump_clock: Clock, how: str) -> None:
+async def test_a_runtime_that_hangs_while_it_closes_holds_nobody_up_for_ever(
+    autojump_clock: Clock, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
     """STP-3: cleanup is bounded, however the worker came to its end."""
     store = Breaking()
     stage = Hanging(store)
@@ -217,6 +225,7 @@ async def test_a_runtime_that_hangs_while_it_closes_holds_nobody_up_for_ever(aut
         else:
             assert expected is None
     assert trio.current_time() <= 6
+    assert "what was to be closed did not close in time" in caplog.text
 
 
 async def test_a_runtime_that_cannot_open_is_the_error_that_arrives(autojump_clock: Clock) -> None:

@@ -65,7 +65,9 @@ class PostgresServer:
 
     def make(self) -> None:
         """Its files."""
-        done = self._run(["initdb", "-D", "data", "-U", "tests", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"])
+        done = self._run(
+            ["initdb", "-D", "data", "-U", "tests", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"]
+        )
         assert done.returncode == 0, done.stdout
 
     def start(self) -> None:

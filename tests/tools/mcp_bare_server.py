@@ -1,6 +1,7 @@
 """An MCP server of an older protocol, by hand, over stdio: what the official library would never send.
 
-``python mcp_bare_server.py [stubborn]``: a stubborn one ends neither at the end of its stdin nor on SIGTERM.
+``python mcp_bare_server.py [stubborn | sloppy]``: a stubborn one ends neither at the end of its stdin nor on SIGTERM; a sloppy one lists
+tools that fit no protocol, and one that fits it and no model.
 """
 
 from __future__ import annotations
@@ -11,6 +12,18 @@ import sys
 import time
 
 PAGES = {None: (["first", "surrogate", "chatter"], "next"), "next": (["grow", "huge", "flood"], None)}
+SLOPPY: list[object] = [
+    {"name": "no_schema"},
+    {"name": "text", "inputSchema": {"type": "string"}},
+    {
+        "name": "hidden",
+        "inputSchema": {"type": "object", "properties": {"token": 5}},
+        "annotations": {"readOnlyHint": "maybe"},
+    },
+    {"name": "odd", "inputSchema": {"type": "object", "required": "x"}},
+    {"name": "odder", "inputSchema": {"type": "object", "properties": {"a": "string"}}},
+    5,
+]
 grown: list[str] = []
 
 
@@ -36,7 +49,11 @@ def answer(method: str, params: dict[str, object]) -> dict[str, object] | None:
     if method == "tools/list":
         names, cursor = PAGES[params.get("cursor")]  # type: ignore[index]
         more = grown if cursor is None else []
-        return {"tools": [tool(name) for name in [*names, *more]], **({"nextCursor": cursor} if cursor else {})}
+        sloppy = SLOPPY if sys.argv[1:] == ["sloppy"] and cursor else []
+        return {
+            "tools": [*sloppy, *(tool(name) for name in [*names, *more])],
+            **({"nextCursor": cursor} if cursor else {}),
+        }
     if method != "tools/call":
         return None
     match params["name"]:

@@ -107,3 +107,21 @@ async def test_a_tool_kept_beyond_its_server_says_so(census: Census) -> None:
     result = await call(tool, Path("/nonexistent"))
     assert result.is_error
     assert "was stopped" in result.text
+
+
+async def test_a_tool_that_no_client_can_read_costs_its_server_no_other(
+    census: Census, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is left out with a line in the log, once, however often the list is read; calls of the others work."""
+    with caplog.at_level(logging.WARNING, logger="concorde_trio.tools"):
+        async with running(bare(census, "sloppy")) as stage:
+            names = [tool.spec.name.removeprefix("bare__") for tool in stage.server.tools()]
+            assert names == ["first", "surrogate", "chatter", "grow", "huge", "flood"]
+            assert (await stage.call("first")).text == "first done"
+            await stage.call("grow")
+            await until(lambda: stage.tool("grown"))
+    said = [record.getMessage() for record in caplog.records]
+    for name in ("no_schema", "text", "hidden", "odd", "odder", "5"):
+        (line,) = [each for each in said if f"the tool {name!r}, which is left out: " in each]
+        assert line.startswith("the MCP server 'bare' lists ")
+    assert len(said) == 6

@@ -1,6 +1,6 @@
 // Ties it together: who is logged in, which view is shown, what is looked at, and when things are painted. The law: events
-// only change the model; the page is painted at most once a frame, its lists are made anew at most four times a second, and
-// what is not shown costs nothing.
+// only change the model; what is shown is made anew at most four times a second, in a frame; a hand that scrolls or moves is
+// followed in the next frame; and what is not shown costs nothing.
 
 import { Actions, tell } from "./ask.js";
 import { Card } from "./chain.js";
@@ -31,7 +31,12 @@ const shown = {
   lock: (lock) => look("lock", lock.key),
   thing: (type, id) => look(type, id),
   nothing: () => look(null),
-  pointed: (run, rectangle) => lanes.light(card.show(model, run, () => wire.now(), rectangle)),
+  pointed: (run, rectangle) => {
+    // What stands in the panel need not stand beside the run as well.
+    const there = detail.on?.type === "run" && detail.on.id === run.id;
+    if (there) card.hide();
+    lanes.light(there ? model.lines.chain(run) : card.show(model, run, () => wire.now(), rectangle, part("detail").getBoundingClientRect().left + 10));
+  },
   left: () => card.hideSoon(),
 };
 const card = new Card(part("card"));
@@ -144,7 +149,6 @@ function frame(at) {
   } else if (dirty) {
     setTimeout(frameSoon, LISTS_EVERY - (at - listedAt) + 1);
   }
-  views[view].paintSoon();
 }
 
 // Times go on though nothing happens. A lane is drawn often enough to move by a pixel or so, not more.
@@ -302,6 +306,10 @@ function showLogin(why) {
   wire.lastId = wire.boot = null;
   detail.close();
   card.hide();
+  fill(part("card"));
+  fill(part("said"));
+  stuck.clear();
+  for (const each of Object.values(views)) each.grid.clear();
   view = null;
   part("board").hidden = true;
   part("banner").hidden = true;

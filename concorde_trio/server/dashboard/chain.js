@@ -52,29 +52,25 @@ function who(model, run, now, go) {
 
 function because(edges) {
   const [first, ...others] = edges;
-  const says = (edge) => [h("em", { class: "other" }, lockWords(edge.space, edge.name)), edge.position > 1 ? `, ${edge.position} before it` : ""];
-  return h(
-    "div",
-    { class: "because" },
-    "waits for ",
-    says(first),
-    others.length > 0 ? [" and ", others.slice(0, 3).map((edge, number) => [number > 0 ? ", " : "", ...says(edge)])] : null,
-    others.length > 3 ? ` and ${others.length - 3} more` : null,
-  );
+  const says = (edge) => [h("em", { class: "other" }, lockWords(edge.space, edge.name)), edge.position > 1 ? `, number ${edge.position + 1} in line` : ""];
+  // The chain goes on with the first; who is in the way of the others is said here.
+  const aside = others.slice(0, 3).map((edge) => h("div", { class: "because" }, "waits for ", says(edge), h("span", { class: "other" }, `, behind ${sessionName(edge.blocker.session, 40)} · ${brief(edge.blocker.id)}`)));
+  if (others.length > 3) aside.push(h("div", { class: "because" }, `waits for ${others.length - 3} more`));
+  return [...aside, h("div", { class: "because" }, aside.length > 0 ? "and for " : "waits for ", says(first), ", behind:")];
 }
 
 /** Why the root itself is not through: what its session does, or what it is kept for. */
 function rootSays(model, run, now) {
   const phase = model.phaseOf(run);
-  if (phase === "post") return "its handler’s post phase is at work, and keeps the locks until it is over";
+  if (phase === "post") return "keeps its locks until the post phase of its handler is over";
   if (phase === "held") {
     const open = (model.signals.get(run.signal)?.runs ?? []).filter((id) => !model.runs.get(id)?.endedAt).length;
-    return `kept until the post phase; ${count(open, "run")} of its signal ${open === 1 ? "has" : "have"} not ended`;
+    return `keeps its locks until the post phase; ${count(open, "run")} of its signal ${open === 1 ? "has" : "have"} not ended`;
   }
-  if (phase === "ready") return "nothing holds it back; it waits for a place among those that may run";
+  if (phase === "ready") return "waits for a place among those that may run; nothing else holds it back";
   const session = model.sessions.get(run.session);
-  if (session !== undefined && run.state === "running" && session.waiting_on?.on !== "input") return `busy with ${waitingWords(session, now)}`;
-  return phase === "stopping" ? "it was told to stop and is not over yet" : "at work";
+  if (session !== undefined && run.state === "running" && session.waiting_on?.on !== "input") return `is busy with ${waitingWords(session, now)}`;
+  return phase === "stopping" ? "was told to stop and is not over yet" : "is at work";
 }
 
 /** A chain in one sentence, for who hears the page. */
@@ -85,7 +81,7 @@ export function chainSentence(model, chain, now) {
   if (edges.length === 0) return `${start}${since}`;
   const [{ space, name, blocker, position }] = edges;
   const root = chain.at(-1).run;
-  const first = `${start}${since}, for ${lockWords(space, name)}, behind run ${brief(blocker.id)} of ${sessionName(blocker.session, 40)}${position > 1 ? `, ${position} before it` : ""}`;
+  const first = `${start}${since}, for ${lockWords(space, name)}, behind run ${brief(blocker.id)} of ${sessionName(blocker.session, 40)}${position > 1 ? `, number ${position + 1} in line` : ""}`;
   return root === blocker ? `${first}, which ${rootSays(model, root, now)}` : `${first}; at the root is ${sessionName(root.session, 40)}, ${rootSays(model, root, now)}`;
 }
 
@@ -123,8 +119,8 @@ export class Card {
 
   #leaving = 0;
 
-  /** Shows why a run waits, beside `anchor` (a rectangle). Gives the chain. */
-  show(model, run, now, anchor) {
+  /** Shows why a run waits, beside `anchor` (a rectangle); `free`: the left edge of what it may hide. Gives the chain. */
+  show(model, run, now, anchor, free) {
     clearTimeout(this.#leaving);
     this.run = run;
     const chain = model.lines.chain(run);
@@ -133,9 +129,12 @@ export class Card {
     fill(this.element, h("h3", { class: "other" }, title), chainList(model, chain, now), h("p", { class: "hint" }, "Press it for all there is to know."));
     this.element.hidden = false;
     const { width, height } = this.element.getBoundingClientRect();
-    const left = Math.max(8, Math.min(anchor.left, innerWidth - width - 8));
-    const below = anchor.bottom + 8;
-    const top = below + height < innerHeight ? below : Math.max(8, anchor.top - height - 8);
+    // Where there is a panel beside the lanes it stands over that, so that it hides no run that could be pointed at next.
+    const beside = free + width < innerWidth;
+    const left = Math.max(8, beside ? free : Math.min(anchor.left, innerWidth - width - 8));
+    const below = beside ? anchor.top - 12 : anchor.bottom + 8;
+    const above = beside ? innerHeight - height - 8 : anchor.top - height - 8;
+    const top = below + height < innerHeight ? below : Math.max(8, above);
     this.element.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
     return chain;
   }

@@ -220,7 +220,7 @@ export class Detail {
   }
 
   #run(run) {
-    return h("li", {}, h("div", { class: "line" }, button(brief(run.id), { class: "text mono", "data-key": `run ${run.id}` }, () => this.shown.run(run)), h("span", { class: "badge", "data-phase": this.model.phaseOf(run) }, phaseWords(this.model.phaseOf(run)))), ticking(() => `for ${span(this.wire.now() - this.model.sinceOf(run))}`, { class: "dim" }));
+    return h("li", {}, h("div", { class: "line" }, button(brief(run.id), { class: "text mono", "data-key": `run ${run.id}` }, () => this.shown.run(run)), ticking(() => `${phaseWords(this.model.phaseOf(run))}${run.endedAt !== null && !run.held ? "" : ` for ${span(this.wire.now() - this.model.sinceOf(run))}`}`, { class: "badge", "data-phase": this.model.phaseOf(run) })));
   }
 
   #abandoned(each) {
@@ -242,7 +242,7 @@ export class Detail {
       return;
     }
     const { model } = this;
-    const phase = signalPhase(signal);
+    const phase = signalPhase(model, signal);
     rebuild(head, JSON.stringify([id, phase, signal.seq]), () =>
       this.#head(
         `${line(signal.kind, 80)}${signal.seq === null ? "" : ` #${signal.seq}`}`,

@@ -24,7 +24,8 @@ export class Grid {
     root.addEventListener("scroll", () => this.paintSoon(), { passive: true });
     root.addEventListener("keydown", (event) => this.#press(event));
     root.addEventListener("focus", () => {
-      if (this.active === null && this.items.length > 0) this.#moveTo(Math.max(0, this.#first()));
+      // Who presses a row with a pointer has chosen one; who comes by the keyboard begins with the first in sight.
+      if (this.active === null && this.items.length > 0 && root.matches(":focus-visible")) this.#moveTo(this.#first());
       else this.#announce();
     });
     new ResizeObserver(() => this.paintSoon()).observe(root);
@@ -45,9 +46,21 @@ export class Grid {
     this.paintSoon();
   }
 
+  /** Takes everything out of the document, so that nothing of it can be read any more. */
+  clear() {
+    this.items = [];
+    this.active = this.cell = null;
+    this.#stale = true;
+    this.#rows.clear();
+    this.#spare = [];
+    this.#sizer.replaceChildren();
+    this.root.removeAttribute("aria-activedescendant");
+  }
+
   /** Paints what is in sight with the next frame. */
   paintSoon() {
-    if (this.#asked === 0 && this.root.offsetParent !== null) {
+    // Asked of attributes: to ask whether it is to be seen would lay out the page, for each piece of news.
+    if (this.#asked === 0 && !this.root.hidden && !this.root.parentElement.hidden) {
       this.#asked = requestAnimationFrame(() => {
         this.#asked = 0;
         this.paint();
@@ -123,12 +136,12 @@ export class Grid {
     return this.items.slice(from, from + Math.ceil(this.root.clientHeight / this.view.height) + 1);
   }
 
-  /** Makes a row active, and brings it into sight. */
-  select(name, cell = null) {
+  /** Makes a row active, and brings it into sight unless it is there already. */
+  select(name, cell = null, reveal = true) {
     this.active = name;
     this.cell = cell;
     const number = this.#place(name);
-    if (number >= 0) this.#reveal(number);
+    if (reveal && number >= 0) this.#reveal(number);
     this.paintSoon();
   }
 

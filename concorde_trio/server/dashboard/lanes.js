@@ -5,7 +5,7 @@
 import { chainSentence, phaseWords, waitingWords } from "./chain.js";
 import { fill, h, mark, say } from "./dom.js";
 import { Grid } from "./grid.js";
-import { clock, line, sessionName, span } from "./text.js";
+import { brief, clock, line, sessionName, span } from "./text.js";
 
 const HEIGHT = 46;
 const AHEAD = 0.2; // of the window, to the right of now
@@ -27,6 +27,11 @@ export class Lanes {
     this.order = [];
     this.firstSeen = new Map();
     this.ticks = h("div", { class: "ticks", "aria-hidden": "true" });
+    this.width = 0; // of a track; it is measured when it changes, for measuring lays out the page
+    new ResizeObserver(([entry]) => {
+      this.width = entry.contentRect.width;
+      this.paintSoon();
+    }).observe(this.ticks);
     const root = h("div", { class: "grid", role: "grid", "aria-label": "Lanes by session. Up and down: sessions; left and right: runs; Enter: details." });
     this.empty = h("div", { class: "empty", hidden: true });
     fill(panel, this.#controls(), h("div", { class: "axis" }, h("div", {}, "Session"), this.ticks, h("div", {}, "Next in line")), root, this.empty);
@@ -78,8 +83,13 @@ export class Lanes {
     root.addEventListener("click", (event) => {
       const run = runAt(event);
       const lane = event.target.closest("[data-lane]")?.dataset.lane;
-      if (run !== undefined) this.shown.run(run);
-      else if (lane !== undefined) this.shown.session(lane);
+      if (run !== undefined) {
+        this.grid.select(run.session, run.id, false);
+        this.shown.run(run);
+      } else if (lane !== undefined) {
+        this.grid.select(lane, null, false);
+        this.shown.session(lane);
+      }
     });
     root.addEventListener("blur", () => this.shown.left());
     root.addEventListener("scroll", () => this.shown.left(), { passive: true });
@@ -133,7 +143,7 @@ export class Lanes {
   }
 
   #axis() {
-    const width = this.ticks.clientWidth;
+    const { width } = this;
     if (width === 0) return;
     const step = STEPS.find((each) => (each / this.window) * width > 70) ?? 3600;
     const marks = [];
@@ -175,9 +185,10 @@ export class Lanes {
     const ended = lane.ended.filter((run) => (run.releasedAt ?? run.endedAt ?? 0) > since).slice(-40);
     const waiting = [];
     const busy = [];
+    // A session's runs have their turns in order: behind one that waits nobody is at work.
     for (const run of lane.live.values()) {
       if (run.state !== "pending") busy.push(run);
-      else if (waiting.length < CHIPS) waiting.push(run);
+      else if (waiting.push(run) === CHIPS) break;
     }
     return { drawn: [...ended, ...busy], waiting, more: lane.live.size - busy.length - waiting.length };
   }
@@ -206,7 +217,7 @@ export class Lanes {
     say(parts.says, says);
     mark(parts.says, "data-kind", URGENT.has(session?.waiting_on?.on) ? "warn" : null);
 
-    const width = this.ticks.clientWidth;
+    const { width } = this;
     const x = (at) => this.#x(at - now, width);
     const place = `${Math.round(x(now))}px`;
     if (parts.line.style.left !== place) parts.line.style.left = place;
@@ -218,7 +229,7 @@ export class Lanes {
       const bar = parts.bars[used] ?? (parts.bars[used] = parts.track.appendChild(h("div", { class: "bar" })));
       used += 1;
       bar.hidden = false;
-      mark(bar, "class", `bar${kind === "" ? "" : ` ${kind}`}${long < 44 ? " slim" : ""}${this.#lit(run)}`);
+      mark(bar, "class", `bar${kind === "" ? "" : ` ${kind}`}${long < 44 ? " slim" : ""}${kind === "left" ? "" : this.#lit(run)}`);
       mark(bar, "data-phase", phase);
       mark(bar, "data-run", run.id);
       mark(bar, "data-cell", cell ? run.id : null);
@@ -294,8 +305,10 @@ export class Lanes {
     return found === undefined ? "" : ` ${found}`;
   }
 
+  /** What is heard of a run: all of its chain once the keyboard is on it, for that takes a walk along the chain. */
   #label(run, now) {
-    return chainSentence(this.model, this.model.lines.chain(run), now);
+    if (this.grid.cell === run.id) return chainSentence(this.model, this.model.lines.chain(run), now);
+    return `run ${brief(run.id)} ${phaseWords(this.model.phaseOf(run))}, ${span(now - this.model.sinceOf(run))}`;
   }
 
   /** Marks the runs of a chain in the lanes; null for none. */

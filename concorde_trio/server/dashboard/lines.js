@@ -9,7 +9,8 @@ export function keyOf(space, name) {
 
 /** The keys of a run's locks: its session first, then its resources as they were given. */
 export function keysOf(run) {
-  return [keyOf("session", run.session), ...run.resources.map((name) => keyOf("resource", name))];
+  run.keys ??= [keyOf("session", run.session), ...run.resources.map((name) => keyOf("resource", name))];
+  return run.keys;
 }
 
 /** A line's place for `run`, or where it would stand. Lines are sorted by `order`. */

@@ -88,10 +88,14 @@ function badge(cell, phase, words = phaseWords(phase)) {
 
 const SHORT = { waiting: "waiting", ready: "ready", running: "running", stopping: "stopping", held: "held", post: "post", handling: "in handle", posting: "post" };
 
+const LOOKED_AT = 200; // runs of one signal, to see whether one of them has started
+
 /** The phase of a signal: its state, or how far it is while it is processing. */
-export function signalPhase(signal) {
+export function signalPhase(model, signal) {
   if (signal.state !== "processing") return signal.state;
-  return signal.phase === "running" || signal.phase === null ? "running" : signal.phase;
+  if (signal.phase !== "running") return signal.phase ?? "handling";
+  const started = signal.runs.length === 0 || signal.runs.slice(0, LOOKED_AT).some((id) => (model.runs.get(id)?.startedAt ?? null) !== null);
+  return started ? "running" : "waiting";
 }
 
 export function runList(panel, model, wire, open) {
@@ -155,7 +159,7 @@ export function lockList(panel, model, wire, open) {
       ["Held by", (cell, lock) => {
         const number = split(lock);
         const run = lock.runs[number - 1];
-        say(cell, run === undefined ? "nobody yet; the first in line waits for another lock" : `${sessionName(run.session, 30)} ${brief(run.id)}, ${SHORT[model.phaseOf(run)]} ${span(wire.now() - model.sinceOf(run))}${number > 1 ? `, and ${number - 1} more` : ""}`);
+        say(cell, run === undefined ? (lock.runs.length > 0 ? "nobody yet" : "") : `${sessionName(run.session, 30)} ${brief(run.id)}, ${SHORT[model.phaseOf(run)]} ${span(wire.now() - model.sinceOf(run))}${number > 1 ? `, and ${number - 1} more` : ""}`);
       }],
       ["In line", (cell, lock) => say(cell, String(lock.runs.length - split(lock) || "")), "num"],
       ["Next", (cell, lock) => {
@@ -225,7 +229,7 @@ export function signalList(panel, model, wire, open) {
     columns: [
       ["No.", (cell, signal) => say(cell, signal.seq === null ? "" : String(signal.seq)), "num dim"],
       ["Kind", (cell, signal) => say(cell, line(signal.kind))],
-      ["State", (cell, signal) => badge(cell, signalPhase(signal), SHORT[signalPhase(signal)] ?? signal.state)],
+      ["State", (cell, signal) => badge(cell, signalPhase(model, signal), SHORT[signalPhase(model, signal)] ?? signal.state)],
       ["Emitted", (cell, signal) => say(cell, moment(signal.emittedAt ?? signal.claimedAt)), "dim"],
       ["Payload", (cell, signal) => say(cell, signal.payload === undefined ? "" : line(signal.payload, 200)), "mono"],
       ["Outcome", (cell, signal) => say(cell, signal.error !== null ? line(signal.error) : signal.settledAt !== null ? `after ${span(signal.settledAt - (signal.emittedAt ?? signal.claimedAt))}` : count(signal.runs.length, "run"))],

@@ -73,6 +73,13 @@ export class Stuck {
     this.spoken = "";
   }
 
+  /** Shows nothing any more. */
+  clear() {
+    this.summary = undefined;
+    rebuild(this.places.stuck, "", () => []);
+    this.places.counts.replaceChildren();
+  }
+
   /** Looks again. Cheap enough to be done twice a second with 10,000 runs. */
   refresh() {
     const now = this.wire.now();

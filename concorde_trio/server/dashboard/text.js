@@ -43,8 +43,10 @@ export function clock(seconds) {
 export function moment(at) {
   if (at === null || at === undefined) return "";
   const date = new Date(at * 1000);
-  const time = date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
-  return date.toDateString() === new Date().toDateString() ? time : `${date.toISOString().slice(0, 10)} ${time}`;
+  const pad = (number) => String(number).padStart(2, "0");
+  const time = `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;
+  const day = (each) => `${each.getFullYear()}-${pad(each.getMonth() + 1)}-${pad(each.getDate())}`;
+  return day(date) === day(new Date()) ? time : `${day(date)} ${time}`;
 }
 
 /** `3 runs`, `1 run`. */
@@ -55,7 +57,7 @@ export function count(number, one, many = `${one}s`) {
 /** An id, short enough to tell apart from others beside it. */
 export function brief(id) {
   const [start, ...rest] = String(id).split("-");
-  const tail = rest.length > 0 ? `-${rest.at(-1)}` : "";
+  const tail = rest.length > 0 ? `\u2011${rest.at(-1)}` : ""; // a hyphen at which no line is broken
   return line(start.length > 8 ? `${start.slice(-6)}${tail}` : id, 20);
 }
 

@@ -15,7 +15,7 @@ async function logIn(token) {
       credentials: "same-origin",
     });
     if (answer.ok) {
-      location.replace(new URL("./", form.action));
+      location.replace(new URL("dashboard", form.action));
       return;
     }
     said.textContent = (await answer.json()).detail;

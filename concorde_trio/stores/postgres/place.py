@@ -90,11 +90,6 @@ def place_of(url: str, schema: str | None = None) -> Place:
     return Place(conninfo, schema, name if schema == SCHEMA else f"{name} (schema {schema})")
 
 
-def is_postgres_url(text: str) -> bool:
-    """True if ``text`` is a URL of PostgreSQL's."""
-    return text.startswith(_SCHEMES)
-
-
 def state_folder() -> Path:
     """This user's folder on this machine for what stands beside a queue that is elsewhere: locks of programs, the endpoint."""
     base = os.environ.get("XDG_STATE_HOME", "")

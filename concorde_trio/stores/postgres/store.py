@@ -30,9 +30,11 @@ from concorde_trio.stores import queries, session_queries, transactions
 from concorde_trio.stores.change_checks import check_payloads
 from concorde_trio.stores.change_plan import plan
 from concorde_trio.stores.pauses import pauses
+from concorde_trio.stores.postgres.connection import connect, schema_version
 from concorde_trio.stores.postgres.listener import Listener
 from concorde_trio.stores.postgres.owner import Owner
-from concorde_trio.stores.postgres.pg_sql import HAS_RESOURCE, KEPT, statement
+from concorde_trio.stores.postgres.pg_errors import store_error
+from concorde_trio.stores.postgres.pg_sql import HAS_RESOURCE, KEPT, PostgresReads, statement
 from concorde_trio.stores.postgres.place import place_of, state_folder
 from concorde_trio.stores.postgres.reader import PostgresReader
 from concorde_trio.stores.postgres.transaction import JoinedTransaction, PostgresTransaction
@@ -104,6 +106,20 @@ class PostgresStore:
         """The file of REC-6, for programs on this machine."""
         path = self.path
         return path.with_name(f"{path.name}.programs")
+
+    def holds_queue(self) -> bool:
+        """True if there is a queue in the schema, whose name and ``path`` are known then. Changes nothing, and blocks.
+
+        StoreError if the database cannot be asked.
+        """
+        try:
+            with connect(self._place, "concorde-trio", read_only=True) as connection:
+                if not schema_version(connection, self._place):
+                    return False
+                self._queue = queries.queue(PostgresReads(connection))
+        except psycopg.Error as error:
+            raise store_error(error, self._place) from error
+        return True
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:

@@ -1,0 +1,311 @@
+"""``runs --follow`` and ``signals --follow``: the list, then a line for each change as it happens.
+
+The law: no change is left out and none told twice, whatever goes away meanwhile. After a restart, and wherever events may have
+been missed, the list is read down to the oldest thing that may have changed, and what it shows is told before what is
+heard. While no worker serves the queue its database is read again and again. Ctrl-C ends it.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import trio
+
+from concorde_trio.cli.changes import Changes, RunChanges, SignalChanges
+from concorde_trio.cli.feed import Feed
+from concorde_trio.cli.queue import store_at
+from concorde_trio.cli.show import STYLES, at, coloured, first_line, lasting, note, say, visible
+from concorde_trio.cli.stored import mask_of
+from concorde_trio.client.pages import Pages
+from concorde_trio.errors import ConcordeError
+from concorde_trio.records import RunState, SignalState
+from concorde_trio.signals import documents
+from concorde_trio.signals.store import RunFilter, SignalFilter
+
+if TYPE_CHECKING:
+    from concorde_trio.cli.queue import StoredQueue
+    from concorde_trio.client.client import Client
+    from concorde_trio.client.wire import ServerEvent
+
+Row: TypeAlias = dict[str, Any]
+Lists: TypeAlias = Callable[["str | None"], Pages[Any]]
+Mask: TypeAlias = Callable[[Any], Any]
+
+PACE = 0.5
+"""Seconds between two looks at what no event tells of."""
+SPARING = 10
+"""It waits so many times as long as a look took before it looks again."""
+FIRST, PAGE = 20, 200
+"""Rows of a list that are asked for at first, since mostly little is new, and then."""
+STATES = {
+    "RunQueued": "pending",
+    "RunStarted": "running",
+    "RunStopping": "stopping",
+    "SignalEmitted": "pending",
+    "SignalClaimed": "processing",
+}
+"""What an event makes of a thing; the others say it themselves."""
+
+
+class Follower(ABC):
+    """Of one kind of thing. ``state``: only changes to this; ``limit``: rows of the list at the beginning.
+
+    It is the Listener of its feed.
+    """
+
+    name: str
+    """What its things are called, in lists."""
+    unfinished: tuple[str, ...]
+    """The states of what may change still."""
+    unheard: bool
+    """Whether there are changes that no event tells of."""
+
+    def __init__(self, path: Path, changes: Changes, *, state: str | None, limit: int, as_json: bool) -> None:
+        self._path = path
+        self.changes = changes
+        self._state = state
+        self._limit = limit
+        self._json = as_json
+        self._listed = False
+        self._served: bool | None = None
+        self._looked_at, self._took = -PACE, 0.0
+        self._client: Client | None = None
+
+    async def run(self, *, direct: bool) -> None:
+        """Until it is cancelled. ``direct``: read the database even while a worker serves it."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._poll)
+            while direct:
+                await self._read_database()
+                await trio.sleep(max(PACE, SPARING * self._took))
+            await Feed(self._path, self).run()
+
+    # --- of each kind ----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def of_gateway(self, client: Client, state: str | None) -> Pages[Any]:
+        """The list of a gateway, newest first."""
+
+    @abstractmethod
+    async def of_database(
+        self, store: StoredQueue, mask: Mask, state: str | None, limit: int, before: int | None
+    ) -> Row:
+        """A page of the list of the database."""
+
+    @abstractmethod
+    def words(self, change: Row) -> list[str]:
+        """Whom a change is about, and what is worth saying of it."""
+
+    # --- the Listener ----------------------------------------------------------------------------------------------
+
+    async def begin(self, client: Client) -> str:
+        """A gateway answers: tell what was missed. What happens from now on is heard, and what is listed may be newer."""
+        if self._served is False:
+            note(f"a worker serves this queue now, at {client.url}")
+        self._served = True
+        place = (await client.snapshot(["signals"]))["id"]
+        await self._look(lambda state: self.of_gateway(client, state), whole=True)
+        self._client = client
+        return place
+
+    async def hear(self, event: ServerEvent) -> None:
+        """Something happened."""
+        if isinstance(event.data, dict) and "unreadable" not in event.data:
+            self._tell(self.changes.hear(event.name, event.data, event.id))
+
+    async def unserved(self, reason: str | None) -> None:
+        """Nobody works: the database is read."""
+        self._client = None
+        if self._served is not False:
+            note(f"{reason or 'no worker serves this queue now'}; following what the database says until one does")
+        self._served = False
+        if trio.current_time() - self._looked_at >= max(PACE, SPARING * self._took):
+            await self._read_database()
+
+    # --- looking ---------------------------------------------------------------------------------------------------
+
+    async def _poll(self) -> None:
+        """Look for what no event tells."""
+        while self.unheard:
+            await trio.sleep(max(PACE, SPARING * self._took))
+            client = self._client
+            if client is not None:
+                try:
+                    await self._look(lambda state, asked=client: self.of_gateway(asked, state), whole=False)  # type: ignore[misc]
+                except ConcordeError:
+                    pass  # whoever hears it will find out
+
+    async def _read_database(self) -> None:
+        store = store_at(self._path)
+        async with store.open():
+            mask = await mask_of(store)
+
+            def lists(state: str | None) -> Pages[Any]:
+                async def page(limit: int, before: int | None) -> Row:
+                    return await self.of_database(store, mask, state, limit, before)
+
+                return Pages(page, self.name, "next", size=PAGE)
+
+            await self._look(lists, whole=True)
+
+    async def _look(self, lists: Lists, *, whole: bool) -> None:
+        """Read the list as far down as something may have changed, and tell what has."""
+        began = trio.current_time()
+        if self._listed:
+            found = await self._read(lists(None), self.changes.floor(whole=whole))
+            told = [change for row in reversed(found) for change in self.changes.read(row)]
+            self._tell(sorted(told, key=lambda change: float(change["at"])))
+        else:
+            await self._list(lists)
+        self._looked_at = trio.current_time()
+        self._took = self._looked_at - began
+
+    async def _read(self, pages: Pages[Any], floor: int) -> list[Row]:
+        found: list[Row] = []
+        count = FIRST
+        while rows := await pages.first(count):
+            found += [row for row in rows if self.changes.place(row) >= floor]
+            if self.changes.place(rows[-1]) <= floor:
+                break
+            count = PAGE
+        return found
+
+    async def _list(self, lists: Lists) -> None:
+        """The list at the beginning. It is read last, so that it shows each thing as it is known from then on."""
+        for newest in await lists(None).first(1):
+            self.changes.learn(newest)
+        for state in self.unfinished:
+            async for row in lists(state):
+                self.changes.learn(row)
+        rows = await lists(self._state).first(self._limit)
+        self._listed = True
+        for row in rows[::-1]:
+            self.changes.learn(row)
+            *_, last = self.changes.steps(row)
+            if self._json:
+                say(json.dumps({self.name.removesuffix("s"): row}, allow_nan=False))
+            else:
+                self._say(last["at"], row["state"], self.words(last))
+
+    # --- telling ---------------------------------------------------------------------------------------------------
+
+    def _tell(self, changes: Iterable[Row]) -> None:
+        for change in changes:
+            state = STATES.get(change["event"]) or change["state"]
+            if self._state not in (None, state):
+                continue
+            if self._json:
+                say(json.dumps(change, allow_nan=False))
+            else:
+                self._say(change["at"], state, self.words(change))
+
+    @staticmethod
+    def _say(moment: float, state: str, words: list[str]) -> None:
+        told = "  ".join(visible(word) for word in words if word)
+        say(f"{at(moment)}  {coloured(f'{state:<10}', STYLES.get(state, ''))}  {told}")
+
+
+class RunFollower(Follower):
+    """Of runs."""
+
+    name = "runs"
+    unfinished = ("pending", "running")
+    unheard = False
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        signal: str | None,
+        session: str | None,
+        resource: str | None,
+        state: str | None,
+        limit: int,
+        as_json: bool,
+    ) -> None:
+        """With the filters of ``runs``."""
+        changes = RunChanges({"signal_id": signal, "session": session, "resource": resource})
+        super().__init__(path, changes, state=state, limit=limit, as_json=as_json)
+        self._signal, self._session, self._resource = signal, session, resource
+
+    def of_gateway(self, client: Client, state: str | None) -> Pages[Any]:
+        """GET /runs."""
+        return client.runs(
+            signal=self._signal, session=self._session, resource=self._resource, state=cast("Any", state)
+        )
+
+    async def of_database(
+        self, store: StoredQueue, mask: Mask, state: str | None, limit: int, before: int | None
+    ) -> Row:
+        """The same of the rows."""
+        wanted = None if state is None else RunState(state)
+        where = RunFilter(
+            signal_id=self._signal,
+            session=self._session,
+            resource=self._resource,
+            state=wanted,
+            limit=limit,
+            before=before,
+        )
+        return documents.runs_document([documents.run_document(run, mask) for run in await store.runs(where)], limit)
+
+    def words(self, change: Row) -> list[str]:
+        """The run, its session, and how long it waited or ran."""
+        known = {**change, **self.changes.known(change["run_id"])}
+        queued, started = known.get("queued_at"), known.get("started_at")
+        more = ""
+        match change["event"]:
+            case "RunStarted" if queued is not None:
+                more = f"waited {lasting(change['at'] - queued)}"
+            case "RunStopping":
+                more = first_line(change["reason"])
+            case "RunEnded":
+                took = f"ran {lasting(change['at'] - started)}" if started is not None else ""
+                error = first_line(change["error"])
+                more = "; ".join(each for each in (took if change["started"] else "never started", error) if each)
+        return [change["run_id"], known.get("session", ""), more]
+
+
+class SignalFollower(Follower):
+    """Of signals."""
+
+    name = "signals"
+    unfinished = ("pending", "processing")
+    unheard = True
+
+    def __init__(self, path: Path, *, kind: str | None, state: str | None, limit: int, as_json: bool) -> None:
+        """With the filters of ``signals``."""
+        super().__init__(path, SignalChanges({"kind": kind}), state=state, limit=limit, as_json=as_json)
+        self._kind = kind
+
+    def of_gateway(self, client: Client, state: str | None) -> Pages[Any]:
+        """GET /signals."""
+        return client.signals(kind=self._kind, state=cast("Any", state))
+
+    async def of_database(
+        self, store: StoredQueue, mask: Mask, state: str | None, limit: int, before: int | None
+    ) -> Row:
+        """The same of the rows."""
+        wanted = None if state is None else SignalState(state)
+        where = SignalFilter(kind=self._kind, state=wanted, limit=limit, before=before)
+        return documents.signals_document(await store.signals(where), limit, mask)
+
+    def words(self, change: Row) -> list[str]:
+        """The signal, its kind, and how long it took."""
+        known = {**change, **self.changes.known(change["signal_id"])}
+        more = ""
+        if change["event"] == "SignalSettled":
+            claimed = known.get("claimed_at")
+            took = "" if claimed is None else f"took {lasting(change['at'] - claimed)}"
+            more = "; ".join(each for each in (took, first_line(change["error"])) if each)
+        return [change["signal_id"], known.get("kind") or "", more]
+
+
+def follow(follower: Follower, *, direct: bool) -> int:
+    """Follow until Ctrl-C, which leaves as KeyboardInterrupt."""
+    trio.run(lambda: follower.run(direct=direct))
+    return 0
