@@ -45,7 +45,7 @@ def command(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_queue_is_made_filled_served_and_pruned_by_commands(postgres: PostgresServer, tmp_path: Path) -> None:
-    """SRV-10, SIG-8, STP-5: with no worker, beside one that is found by its endpoint, and after it."""
+    """SIG-8, STP-5: with no worker, beside one that is found by its endpoint, and after it."""
     url = postgres.place()
     missing = command(url, "signals")
     assert missing.returncode == 2
@@ -88,7 +88,7 @@ def test_a_queue_is_made_filled_served_and_pruned_by_commands(postgres: Postgres
 
 
 def test_a_server_that_cannot_be_asked_is_a_sentence(tmp_path: Path) -> None:
-    """SRV-10: no traceback, no password."""
+    """REC-5: no traceback, no password."""
     done = command(f"postgresql://u:secret@/d?host={tmp_path}", "signals")
     assert done.returncode == 1
     assert "refused" in done.stderr

@@ -108,6 +108,12 @@ class PostgresServer:
             assert time.monotonic() < until
             time.sleep(0.01)
 
+    def freeze(self, frozen: bool = True) -> None:
+        """SIGSTOP to all of it: connections stay open and nothing answers. Or let it go on."""
+        assert self._process is not None
+        for pid in (self._process.pid, *children(self._process.pid)):
+            os.kill(pid, signal.SIGSTOP if frozen else signal.SIGCONT)
+
     def stop(self, how: int = signal.SIGQUIT) -> None:
         """Stop it at once (or, by SIGINT, with words to its clients)."""
         if self._process is not None:

@@ -75,7 +75,8 @@ async def test_a_killed_server_is_survived_by_the_worker(own_server: PostgresSer
     assert len(ran) == 31
 
 
-async def test_a_worker_cut_off_from_the_database_stops_its_runs(own_server: PostgresServer) -> None:
+@pytest.mark.parametrize("how", ["killed", "frozen"])
+async def test_a_worker_cut_off_from_the_database_stops_its_runs(own_server: PostgresServer, how: str) -> None:
     """REC-1, Q-20: within its lease, before anyone else may start them; the next worker fails what had started (REC-2)."""
     started, ended = trio.Event(), trio.Event()
 
@@ -95,10 +96,10 @@ async def test_a_worker_cut_off_from_the_database_stops_its_runs(own_server: Pos
             ) as worker:
                 signal_id = await worker.emit("errand", "x")
                 await started.wait()
-                await trio.to_thread.run_sync(own_server.kill)
+                await trio.to_thread.run_sync(own_server.kill if how == "killed" else own_server.freeze)
                 await trio.sleep_forever()
         assert ended.is_set()
-    await trio.to_thread.run_sync(own_server.start)
+    await trio.to_thread.run_sync(own_server.start if how == "killed" else lambda: own_server.freeze(False))
 
     async def never(prompt: RunPrompt) -> str:
         raise AssertionError("a run that had started was run again")
