@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import latency, lock_table, machine, session_lock, sessions, worker
+from benchmarks import latency, lock_table, machine, server, session_lock, sessions, worker
 from benchmarks.figures import Figure, Suite, lines
 
 SUITES: dict[str, Suite] = {
@@ -20,6 +20,7 @@ SUITES: dict[str, Suite] = {
     "runs": worker.runs,
     "release": latency.release,
     "wake": latency.wake,
+    "server": server.suite,
 }
 
 

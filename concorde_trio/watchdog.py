@@ -110,6 +110,7 @@ class _Watchdog:
         self._watched = threading.get_ident()
         self._stop = threading.Event()
         self._alive = threading.Event()
+        self._suspect: str | None = None
 
     def start(self) -> None:
         """Begin."""
@@ -143,7 +144,11 @@ class _Watchdog:
     def _wait(self, asked: float) -> bool:
         """Whether the sign came in time. Where this thread was held up too (the process was stopped), it waits anew."""
         limit = self.limit
-        while not self._alive.wait(limit):
+        while not self._alive.wait(limit / 2):
+            # Who is still there at the end has it to answer for; many short things in a row have nobody.
+            self._suspect = _who(sys._current_frames().get(self._watched))
+            if self._alive.wait(limit / 2):
+                break
             now = time.monotonic()
             if now - asked < 1.5 * limit:
                 return False
@@ -154,6 +159,8 @@ class _Watchdog:
         frame = sys._current_frames().get(self._watched)
         stack = traceback.extract_stack(frame) if frame is not None else traceback.StackSummary()
         who = _who(frame)
+        if who != self._suspect:
+            who = None
         del frame
         logger.warning(
             "the event loop has not come back for %.1f s%s; until it does, no session goes on and no limit is kept. It stands at:\n%s",

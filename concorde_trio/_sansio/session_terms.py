@@ -51,7 +51,7 @@ class SessionSettings:
     call that is being stopped may take to end before its result says that it may still run (SES-7).
     ``summarize_over``: characters of a tool's output above which it is summarised (None: never; SES-14); ``truncate_to``:
     how many of them are kept when that fails (SES-6). ``max_queue``: inputs that may wait (SES-10). ``on_interrupt``:
-    "run_queue", or "hold_queue" (SES-12). ``max_tries``, ``backoff``, ``backoff_cap``, ``max_backoff``: SES-11.
+    "run_queue", or "hold_queue", which has no effect with a worker (SES-12, SES-21). ``max_tries``, ``backoff``, ``backoff_cap``, ``max_backoff``: SES-11.
     ``compact_at``: the part of the model's window above which the transcript is compacted (None: never; SES-15).
     ``usage_limit``: tokens that a turn may use where no run says so (SES-16). ``unload_after``: how long an idle session
     stays in memory (SES-19).

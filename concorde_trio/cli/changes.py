@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import attrs
@@ -77,6 +77,15 @@ class Changes(ABC):
         """Down to which place a list, newest first, has to be read: to what is new, or to all that may have changed."""
         places = [each.place for each in self._open.values() if each.place is not None] if whole else []
         return min([self._newest + 1, *places])
+
+    def stale(self, present: Iterable[Row]) -> list[str]:
+        """What is not over as far as is known, and is not as it was according to these rows, which are all that there is."""
+        steps = {row["id"]: self.step_of(row) for row in present}
+        return [thing for thing, known in self._open.items() if steps.get(thing, self.last) > known.step]
+
+    def forget(self, thing: str) -> None:
+        """It is not there any more."""
+        self._open.pop(thing, None)
 
     # --- events ----------------------------------------------------------------------------------------------------
 

@@ -16,10 +16,12 @@ from concorde_trio.cli.client import open_client
 from concorde_trio.client.client import Client
 from concorde_trio.client.wire import ServerEvent
 from concorde_trio.errors import RefusedId, RefusedRequest, RequestRefused, ServerGone, ServerSilent
-from concorde_trio.server.endpoint import read_endpoint
+from concorde_trio.server.endpoint import Endpoint, read_endpoint
 
 LOOK = 0.2
 """Seconds between two looks for a gateway, and before one that went away is asked again."""
+TRIES = 3
+"""Times that a gateway which is there is asked in vain before it counts as gone."""
 
 
 class Listener(Protocol):
@@ -31,6 +33,10 @@ class Listener(Protocol):
 
     async def hear(self, event: ServerEvent) -> None:
         """The next event."""
+        ...
+
+    def reached(self, endpoint: Endpoint | None) -> None:
+        """This gateway is heard from now on; None: that is over."""
         ...
 
     async def unserved(self, reason: str | None) -> None:
@@ -46,35 +52,45 @@ class Feed:
         self._path = path
         self._listener = listener
         self._after: str | None = None
+        self._failed = 0
 
     async def run(self) -> None:
         """Find the gateway, hear it, and begin anew when it is gone."""
         while True:
-            reason = None
             endpoint = read_endpoint(self._path)
-            if endpoint is not None:
-                try:
-                    async with open_client(endpoint) as client:
-                        reason = await self._hear(client)
-                except (RefusedId, RefusedRequest):
-                    raise
-                except (ServerGone, ServerSilent, RequestRefused) as error:
-                    reason = str(error)
-            await self._listener.unserved(reason)
+            reason = None if endpoint is None else await self._try(endpoint)
+            # One that is there still is asked again first: a connection that tore is no reason to look elsewhere.
+            if endpoint is None or self._failed > TRIES or read_endpoint(self._path) != endpoint:
+                await self._listener.unserved(reason)
             await trio.sleep(LOOK)
+
+    async def _try(self, endpoint: Endpoint) -> str:
+        self._failed += 1
+        try:
+            async with open_client(endpoint) as client:
+                self._listener.reached(endpoint)
+                return await self._hear(client)
+        except (RefusedId, RefusedRequest):
+            raise
+        except (ServerGone, ServerSilent, RequestRefused) as error:
+            return str(error)
+        finally:
+            self._listener.reached(None)
 
     async def _hear(self, client: Client) -> str:
         """Hear one gateway; why that is over."""
         if self._after is None:
             self._after = await self._listener.begin(client)
-        async with client._wire.events("events", query={"after": self._after}) as events:
+        async with client.events(after=self._after) as events:
             async for event in events:
                 if event.name == "end":
                     return str(event.data["reason"])
                 if event.name == "reset":
                     # The stream goes on from here, and what it tells from now on may be in what begins now.
                     self._after = await self._listener.begin(client)
-                elif event.id:
-                    await self._listener.hear(event)
-                    self._after = event.id
+                else:
+                    if event.data is not None:  # an id alone says how far a quiet stream is
+                        self._failed = 0
+                        await self._listener.hear(event)
+                    self._after = event.id or self._after
         return "its stream ended"

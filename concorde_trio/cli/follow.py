@@ -10,18 +10,21 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import trio
 
 from concorde_trio.cli.changes import Changes, RunChanges, SignalChanges
+from concorde_trio.cli.client import open_client
 from concorde_trio.cli.feed import Feed
 from concorde_trio.cli.queue import store_at
 from concorde_trio.cli.show import STYLES, at, coloured, first_line, lasting, note, say, visible
 from concorde_trio.cli.stored import mask_of
+from concorde_trio.cli.stored_snapshot import RUNS
 from concorde_trio.client.pages import Pages
-from concorde_trio.errors import ConcordeError
+from concorde_trio.errors import ConcordeError, RefusedId
 from concorde_trio.records import RunState, SignalState
 from concorde_trio.signals import documents
 from concorde_trio.signals.store import RunFilter, SignalFilter
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from concorde_trio.cli.queue import StoredQueue
     from concorde_trio.client.client import Client
     from concorde_trio.client.wire import ServerEvent
+    from concorde_trio.server.endpoint import Endpoint
 
 Row: TypeAlias = dict[str, Any]
 Lists: TypeAlias = Callable[["str | None"], Pages[Any]]
@@ -39,6 +43,8 @@ PACE = 0.5
 """Seconds between two looks at what no event tells of."""
 SPARING = 10
 """It waits so many times as long as a look took before it looks again."""
+MANY = 50
+"""Things that are asked for one by one after a gap; for more, the list is read."""
 FIRST, PAGE = 20, 200
 """Rows of a list that are asked for at first, since mostly little is new, and then."""
 STATES = {
@@ -73,7 +79,7 @@ class Follower(ABC):
         self._listed = False
         self._served: bool | None = None
         self._looked_at, self._took = -PACE, 0.0
-        self._client: Client | None = None
+        self._endpoint: Endpoint | None = None
 
     async def run(self, *, direct: bool) -> None:
         """Until it is cancelled. ``direct``: read the database even while a worker serves it."""
@@ -97,6 +103,14 @@ class Follower(ABC):
         """A page of the list of the database."""
 
     @abstractmethod
+    async def one(self, client: Client, thing: str) -> Row:
+        """One thing as it is listed. RefusedId if there is none."""
+
+    async def present(self, client: Client) -> tuple[str, list[Row] | None]:
+        """The id of a snapshot, and all that may change still as far as it knows all of that; None if it does not."""
+        return (await client.snapshot(["signals"]))["id"], None
+
+    @abstractmethod
     def words(self, change: Row) -> list[str]:
         """Whom a change is about, and what is worth saying of it."""
 
@@ -107,10 +121,13 @@ class Follower(ABC):
         if self._served is False:
             note(f"a worker serves this queue now, at {client.url}")
         self._served = True
-        place = (await client.snapshot(["signals"]))["id"]
-        await self._look(lambda state: self.of_gateway(client, state), whole=True)
-        self._client = client
+        place, present = await self.present(client)
+        await self._catch_up(client, present)
         return place
+
+    def reached(self, endpoint: Endpoint | None) -> None:
+        """This one can be asked."""
+        self._endpoint = endpoint
 
     async def hear(self, event: ServerEvent) -> None:
         """Something happened."""
@@ -119,7 +136,6 @@ class Follower(ABC):
 
     async def unserved(self, reason: str | None) -> None:
         """Nobody works: the database is read."""
-        self._client = None
         if self._served is not False:
             note(f"{reason or 'no worker serves this queue now'}; following what the database says until one does")
         self._served = False
@@ -132,10 +148,11 @@ class Follower(ABC):
         """Look for what no event tells."""
         while self.unheard:
             await trio.sleep(max(PACE, SPARING * self._took))
-            client = self._client
-            if client is not None:
+            endpoint = self._endpoint
+            if endpoint is not None and self._listed:
                 try:
-                    await self._look(lambda state, asked=client: self.of_gateway(asked, state), whole=False)  # type: ignore[misc]
+                    async with open_client(endpoint) as client:
+                        await self._look(partial(self.of_gateway, client), whole=False)
                 except ConcordeError:
                     pass  # whoever hears it will find out
 
@@ -152,15 +169,34 @@ class Follower(ABC):
 
             await self._look(lists, whole=True)
 
-    async def _look(self, lists: Lists, *, whole: bool) -> None:
+    async def _catch_up(self, client: Client, present: list[Row] | None) -> None:
+        """After a gap: what is new is listed, and what is not as it was is asked for, if that is not much."""
+        lists = partial(self.of_gateway, client)
+        stale = None if present is None or not self._listed else self.changes.stale(present)
+        if stale is None or len(stale) > MANY:
+            await self._look(lists, whole=True, present=present)
+            return
+        found = await self._read(lists(None), self.changes.floor(whole=False))
+        for thing in stale:
+            try:
+                found.append(await self.one(client, thing))
+            except RefusedId:
+                self.changes.forget(thing)
+        self._take(found)
+
+    def _take(self, found: list[Row]) -> None:
+        """Rows that were listed: tell what they show."""
+        rows = sorted(found, key=self.changes.place)
+        told = [change for row in rows for change in self.changes.read(row)]
+        self._tell(sorted(told, key=lambda change: float(change["at"])))
+
+    async def _look(self, lists: Lists, *, whole: bool, present: list[Row] | None = None) -> None:
         """Read the list as far down as something may have changed, and tell what has."""
         began = trio.current_time()
         if self._listed:
-            found = await self._read(lists(None), self.changes.floor(whole=whole))
-            told = [change for row in reversed(found) for change in self.changes.read(row)]
-            self._tell(sorted(told, key=lambda change: float(change["at"])))
+            self._take(await self._read(lists(None), self.changes.floor(whole=whole)))
         else:
-            await self._list(lists)
+            await self._list(lists, present)
         self._looked_at = trio.current_time()
         self._took = self._looked_at - began
 
@@ -174,11 +210,13 @@ class Follower(ABC):
             count = PAGE
         return found
 
-    async def _list(self, lists: Lists) -> None:
+    async def _list(self, lists: Lists, present: list[Row] | None) -> None:
         """The list at the beginning. It is read last, so that it shows each thing as it is known from then on."""
         for newest in await lists(None).first(1):
             self.changes.learn(newest)
-        for state in self.unfinished:
+        for row in present or ():
+            self.changes.learn(row)
+        for state in self.unfinished if present is None else ():
             async for row in lists(state):
                 self.changes.learn(row)
         rows = await lists(self._state).first(self._limit)
@@ -253,6 +291,18 @@ class RunFollower(Follower):
         )
         return documents.runs_document([documents.run_document(run, mask) for run in await store.runs(where)], limit)
 
+    async def one(self, client: Client, thing: str) -> Row:
+        """GET /runs/{id}."""
+        return dict(await client.run(thing))
+
+    async def present(self, client: Client) -> tuple[str, list[Row] | None]:
+        """Those in the lock table; one that has ended and is held is not among what may change still."""
+        found = await client.snapshot(["runs"], limit=RUNS)
+        if found["more_runs"]:
+            return found["id"], None
+        rows = [dict(row) for row in found["runs"] if row["state"] != "held"]
+        return found["id"], [{**row, "state": "running" if row["state"] == "running" else "pending"} for row in rows]
+
     def words(self, change: Row) -> list[str]:
         """The run, its session, and how long it waited or ran."""
         known = {**change, **self.changes.known(change["run_id"])}
@@ -293,6 +343,10 @@ class SignalFollower(Follower):
         wanted = None if state is None else SignalState(state)
         where = SignalFilter(kind=self._kind, state=wanted, limit=limit, before=before)
         return documents.signals_document(await store.signals(where), limit, mask)
+
+    async def one(self, client: Client, thing: str) -> Row:
+        """GET /signals/{id}."""
+        return dict(await client.signal(thing))
 
     def words(self, change: Row) -> list[str]:
         """The signal, its kind, and how long it took."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import trio
 
+from concorde_trio.cli.client import open_client
 from concorde_trio.cli.feed import Feed
 from concorde_trio.cli.picture import Picture
 from concorde_trio.cli.stored_snapshot import stored_snapshot
@@ -23,6 +24,7 @@ from concorde_trio.cli.top_view import Action, View
 from concorde_trio.client.client import Client
 from concorde_trio.client.wire import ServerEvent
 from concorde_trio.errors import ConcordeError
+from concorde_trio.server.endpoint import Endpoint
 
 FRAME = 0.1
 """Seconds between two pictures, at least."""
@@ -48,7 +50,7 @@ class _Top:
         self._direct = direct
         self._picture = Picture()
         self._view = View()
-        self._client: Client | None = None
+        self._endpoint: Endpoint | None = None
         self._place = str(path)
         self._changed = trio.Event()
         self._status = 0
@@ -81,8 +83,12 @@ class _Top:
 
     async def begin(self, client: Client) -> str:
         """A gateway answers."""
-        self._client, self._place = client, f"{self._path}  {client.url}"
+        self._place = f"{self._path}  {client.url}"
         return await self._look(client)
+
+    def reached(self, endpoint: Endpoint | None) -> None:
+        """This one can be asked."""
+        self._endpoint = endpoint
 
     async def hear(self, event: ServerEvent) -> None:
         """Something happened."""
@@ -91,7 +97,7 @@ class _Top:
 
     async def unserved(self, reason: str | None) -> None:
         """Nobody works: the rows say what there is."""
-        self._client, self._place = None, str(self._path) + (f"  {reason}" if reason else "")
+        self._place = str(self._path) + (f"  {reason}" if reason else "")
         if self._picture.served:
             self._picture.lost()
             self._change()
@@ -125,10 +131,11 @@ class _Top:
             while waited < max(SOON, self._pause) or (waited < LATE and not self._picture.stale):
                 await trio.sleep(FRAME)
                 waited += FRAME
-            client = self._client
-            if client is not None:
+            endpoint = self._endpoint
+            if endpoint is not None:
                 try:
-                    await self._look(client)
+                    async with open_client(endpoint) as client:
+                        await self._look(client)
                 except ConcordeError:
                     await trio.sleep(SOON)  # whoever hears it will find out
 
@@ -154,22 +161,15 @@ class _Top:
             self._change()
 
     async def _do(self, action: Action) -> None:
-        client = self._client
-        try:
-            if client is None:
-                said = "the worker is gone: nothing was done"
-            elif action.what == "interrupt":
-                interrupted = await client.interrupt(action.name)
-                said = f"interrupted {action.name}" if interrupted else f"session {action.name} has no turn in flight"
-            elif action.what == "cancel_run":
-                await client.cancel_run(action.name)
-                said = f"asked for the end of run {action.name}"
-            else:
-                await client.cancel_signal(action.name)
-                said = f"asked for the end of signal {action.name}"
-        except ConcordeError as error:
-            said = str(error)
-        self._view.said = said
+        endpoint = self._endpoint
+        if endpoint is None:
+            self._view.said = "the worker is gone: nothing was done"
+        else:
+            try:
+                async with open_client(endpoint) as client:
+                    self._view.said = await _done(client, action)
+            except ConcordeError as error:
+                self._view.said = str(error)
         self._change()
 
     async def _heed(
@@ -190,3 +190,17 @@ class _Top:
                     over.cancel()
                     return
                 self._change()
+
+
+async def _done(client: Client, action: Action) -> str:
+    """Do it; what came of it, in words."""
+    match action.what:
+        case "interrupt":
+            interrupted = await client.interrupt(action.name)
+            return f"interrupted {action.name}" if interrupted else f"session {action.name} has no turn in flight"
+        case "cancel_run":
+            await client.cancel_run(action.name)
+            return f"asked for the end of run {action.name}"
+        case _:
+            await client.cancel_signal(action.name)
+            return f"asked for the end of signal {action.name}"

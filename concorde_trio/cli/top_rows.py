@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from concorde_trio.cli.picture import Picture
-from concorde_trio.cli.show import STYLES, Cell, first_line
+from concorde_trio.cli.show import STYLES, Cell, first_line, plural
 from concorde_trio.cli.words import ordinal
 
 Row: TypeAlias = dict[str, Any]
@@ -207,8 +207,8 @@ def summary(picture: Picture) -> str:
     busy = sum(session["in_run"] for session in picture.sessions.values())
     pending = f"{len(picture.pending)}{'+' if picture.more['pending'] else ''} pending"
     return (
-        f"{running}, {states.count('held')} held{ready}, {waiting}; {len(picture.signals)} signals in hand, {pending}; "
-        f"{len(picture.sessions)} sessions, {busy} at work"
+        f"{running}, {states.count('held')} held{ready}, {waiting}; {plural(len(picture.signals), 'signal')} in hand, "
+        f"{pending}; {plural(len(picture.sessions), 'session')}, {busy} at work"
     )
 
 

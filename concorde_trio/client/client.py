@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-from concorde_trio.client.following import Following, follow
 from concorde_trio.client.pages import Pages
 from concorde_trio.client.wire import EventReader, Wire
 from concorde_trio.documents import (
@@ -36,6 +35,9 @@ from concorde_trio.documents import (
 )
 from concorde_trio.errors import RefusedId, UsageError
 from concorde_trio.records import JSON
+
+if TYPE_CHECKING:
+    from concorde_trio.client.following import Following
 
 PAGE = 200
 """Items of a list that are asked for at once."""
@@ -71,7 +73,7 @@ class Client:
 
     async def __aexit__(self, *error: object) -> None:
         """Close every connection."""
-        await self._wire.__aexit__(*error)
+        await self._wire.__aexit__(*error)  # noqa: ASYNC102 (shielded and bounded inside)
 
     # --- signals ---
 
@@ -221,6 +223,8 @@ class Client:
         It gives an async iterator of Happened and Reset. ``after``: the id of a snapshot or an event, from now on without. The
         others leave out events that do not name them; ``kinds`` are names of classes of ``concorde_trio.events``.
         """
+        from concorde_trio.client.following import follow  # it knows all events, which a command need not wait for
+
         return follow(self._wire, _asked_events(kinds, session, signal, run), after)
 
     def events(

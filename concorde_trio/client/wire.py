@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 LARGEST_ANSWER = 256 * 1024 * 1024
 """Bytes of one answer that are read."""
+CLOSING = 5.0
+"""Seconds that closing the connections may take."""
 BUFFERED = 1_000
 """Pieces that may have come already when a body is left."""
 SILENCE = 30.0
@@ -68,7 +70,7 @@ class EventReader:
 
     async def __anext__(self) -> ServerEvent:
         """The next event; the end of the stream ends the iteration."""
-        with self._wire.explained("GET"):
+        with self._wire.explained("GET", SILENCE):
             found = await anext(self._events)
         try:
             data = json.loads(found.data) if found.data else None
@@ -110,7 +112,8 @@ class Wire:
 
     async def __aexit__(self, *error: object) -> None:
         """Close every connection."""
-        await self._life.aclose()
+        with trio.move_on_after(CLOSING, shield=True):
+            await self._life.aclose()
 
     async def ask(
         self,
@@ -162,7 +165,7 @@ class Wire:
         content: bytes | None,
         **more: Any,
     ) -> AsyncIterator[httpx2.Response]:
-        if self._http is None:
+        if self._http is None or self._http.is_closed:
             raise UsageError("a Client is used inside `async with Client(url) as client:`")
         if "" in segments:  # it would be the address of something else
             raise UsageError("a name or an id must have at least 1 character; this one is empty")
@@ -203,12 +206,14 @@ class Wire:
         return RequestRefused(message, status=200)
 
     @contextmanager
-    def explained(self, method: str) -> Iterator[None]:
-        """What the HTTP library raises inside leaves as ServerGone or ServerSilent."""
+    def explained(self, method: str, seconds: float | None = None) -> Iterator[None]:
+        """What the HTTP library raises inside leaves as ServerGone or ServerSilent. ``seconds``: how long was waited."""
         try:
             yield
         except httpx2.TimeoutException:
-            raise ServerSilent(f"the server at {self.url} has not answered for {self.timeout:.0f} seconds") from None
+            raise ServerSilent(
+                f"the server at {self.url} has not answered for {seconds or self.timeout:g} seconds"
+            ) from None
         except httpx2.ConnectError as error:
             raise ServerGone(f"cannot reach the server at {self.url}: {_said(error)}", unheard=True) from None
         except (httpx2.TransportError, httpx2.InvalidURL, httpx2.StreamError) as error:

@@ -145,8 +145,8 @@ class Metrics(Collector):
         yield _gauge("store_read_seconds", "How long the store took to say so.", self._read_seconds)
         yield _histogram("store_commit_seconds", "How long commits of the worker took.", tally.took["commit"])
         yield _histogram("loop_lag_seconds", "How long the event loop took to come to a task.", tally.took["lag"])
-        yield _counter("loop_blocked", "How often something held up the event loop.", tally.blocked)
-        yield _counter("loop_blocked_seconds", "For how long, together.", tally.blocked_seconds)
+        yield _counters("loop_blocked", "How often something held up the event loop.", "seen", tally.blocked)
+        yield _counters("loop_blocked_seconds", "For how long, together.", "seen", tally.blocked_seconds)
 
 
 def _name(name: str) -> str:
@@ -168,7 +168,7 @@ def _counter(name: str, about: str, value: float) -> Metric:
     return CounterMetricFamily(_name(name), about, value=value)
 
 
-def _counters(name: str, about: str, label: str, values: Mapping[str, int]) -> Metric:
+def _counters(name: str, about: str, label: str, values: Mapping[str, float]) -> Metric:
     family = CounterMetricFamily(_name(name), about, labels=(label,))
     for value, count in sorted(values.items()):
         family.add_metric((value,), count)

@@ -63,17 +63,24 @@ def _pids() -> list[int]:
 
 
 def descendants(root: int) -> list[tuple[int, int]]:
-    """The living descendants of ``root`` as (pid, start time), parents before their children."""
-    for _ in range(5):
+    """The living descendants of ``root`` as (pid, start time), parents before their children.
+
+    One that ends while we look may have left children that were not there when the table was listed, so it is listed
+    again until nobody ended meanwhile.
+    """
+    dead: set[int] | None = None
+    for _ in range(10):
         table = {pid: stat for pid in _pids() if (stat := _stat(pid)) is not None}
-        if all(parent in table or parent == 0 for parent, _, _ in table.values()):
-            break  # otherwise one ended while we looked, and its children are another's by now
-    children: dict[int, list[int]] = {}
-    for pid, (parent, _, _) in table.items():
-        children.setdefault(parent, []).append(pid)
-    family = list(children.get(root, ()))
-    for pid in family:  # grows while it is walked
-        family.extend(children.get(pid, ()))
+        children: dict[int, list[int]] = {}
+        for pid, (parent, _, _) in table.items():
+            children.setdefault(parent, []).append(pid)
+        family = list(children.get(root, ()))
+        for pid in family:  # grows while it is walked
+            family.extend(children.get(pid, ()))
+        before, dead = dead, {pid for pid in family if not table[pid][2]}
+        # An unknown parent has gone altogether, and its children are another's by now.
+        if (not dead or dead == before) and all(parent in table or parent == 0 for parent, _, _ in table.values()):
+            break
     return [(pid, table[pid][1]) for pid in family if table[pid][2]]
 
 

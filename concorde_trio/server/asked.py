@@ -56,6 +56,14 @@ def serve(
     return served
 
 
+def check_parameters(operation: Operation) -> None:
+    """Problem 400 for parameters that are not declared, or wrong; for a view that reads its own body."""
+    reading = _Reading()
+    reading.query(operation.of("query"))
+    if reading.faults:
+        raise Problem.of_fields(reading.faults)
+
+
 async def read_request(
     operation: Operation, segments: Mapping[str, str], *, max_body: int, checks: Mapping[str, Check]
 ) -> Asked:

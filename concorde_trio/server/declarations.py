@@ -27,9 +27,10 @@ To add a route, declare it and serve it::
 A route that reads its request itself (a page, a form) is only described, between Quart's decorator and the function; it must
 refuse by itself what is not declared::
 
-    @routes.get("/page")
-    @describe(PAGE)
-    async def page() -> Response: ...
+    @routes.post("/form")
+    @describe(FORM)
+    async def form() -> Response:
+        check_parameters(FORM)     # of ``asked``, too
 
 What every route of its ``scope`` and method can answer (400, 401, 403, 413, 421, 431, 503, ...) need not be said. Kinds of
 fields are in ``values``; shapes of answers are TypedDicts, in ``concorde_trio.documents``.

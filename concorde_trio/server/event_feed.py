@@ -21,7 +21,7 @@ from concorde_trio.signals.event_bus import EventBus
 
 KEPT = 10_000
 """Events that are kept for who comes back, and the most that a reader may be behind."""
-PACE = 0.005
+PACE = 0.008
 """Seconds between two moments at which readers are woken."""
 WRITE = 64 * 1024
 """Characters in one write, more or less."""
@@ -37,7 +37,7 @@ class EventFeed:
         self._mask_json = mask_json
         self._shown = 0  # readers are given events up to this number, so that those who wait take the same ones
         self._shown_at = 0.0
-        self._waiting = trio.lowlevel.ParkingLot()
+        self._waiting: dict[object, trio.lowlevel.Task] = {}
         self._called = self._led = False
         self._written: dict[int, tuple[bytes, int]] = {}  # what was given to who asked for all after this number
         bus.call(self.note)
@@ -50,7 +50,7 @@ class EventFeed:
             self.show()
         elif not self._called and self._waiting:
             self._called = True
-            self._waiting.unpark()
+            self.wake(next(iter(self._waiting)))
 
     def show(self) -> None:
         """Let readers have all that there is."""
@@ -58,22 +58,42 @@ class EventFeed:
         self._shown = self.log.last
         self._shown_at = trio.current_time()
         self._written.clear()
-        self._waiting.unpark_all()
+        waiting, self._waiting = self._waiting, {}
+        for task in waiting.values():
+            trio.lowlevel.reschedule(task)
 
-    async def wait(self, after: int) -> None:
-        """Until there is an event after this number to be read, or there will be none.
+    async def wait(self, after: int, who: object) -> None:
+        """Until there is an event after this number to be read, there will be none, or ``who`` is woken.
 
         One of those who wait keeps the time for all: no task of its own is needed, and where nobody reads nothing runs.
         """
-        while self._shown <= after and not self.over:
-            if not self._led and self.log.last > self._shown:
-                self._called = self._led = True
-                try:
-                    await trio.sleep_until(self._shown_at + PACE)
-                finally:
-                    self.show()
-            else:
-                await self._waiting.park()
+        if self._shown > after or self.over:
+            return
+        if self._led or self.log.last <= self._shown:
+            await self._sleep(who)
+            if self._led or not self._called or self._shown > after:
+                return
+        self._called = self._led = True
+        try:
+            await trio.sleep_until(self._shown_at + PACE)
+        finally:
+            self.show()
+
+    def wake(self, who: object) -> None:
+        """Have the wait of ``who`` return, if it waits for others."""
+        task = self._waiting.pop(who, None)
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    async def _sleep(self, who: object) -> None:
+        """By hand: a thousand of these are woken a hundred times a second."""
+        self._waiting[who] = trio.lowlevel.current_task()
+
+        def abort(raise_cancel: object) -> trio.lowlevel.Abort:
+            del self._waiting[who]
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
 
     def read(self, after: int, where: EventFilter) -> tuple[bytes, int]:
         """Events after this number, as many as make one write, and the number of the last one looked at.

@@ -97,6 +97,7 @@ class _Events(EventStream):
         self._given = given
         self._at = feed.log.last
         self._data = b""
+        self._lost = self._due = self._told = False
         self._upto: int | None = None
 
     async def begin(self) -> str:
@@ -110,16 +111,28 @@ class _Events(EventStream):
         self._at = place
         return begun + self._here()
 
-    async def wait(self) -> None:
-        """Until there are events that it asks for."""
-        while not (self._data or self._feed.over or self._lost):
-            await self._feed.wait(self._at)
+    async def listen(self) -> None:
+        """Until there are events that it asks for, or ``watch`` says that it is to come back."""
+        self._take()
+        while not (self._data or self._lost or self._due or self._feed.over):
+            await self._feed.wait(self._at, self)
             self._take()
+
+    async def watch(self) -> None:
+        """A timer that moves with each write would be a third of what the write costs; this one looks twice in a while."""
+        while not self._closing.is_set():
+            self._told = False
+            with trio.move_on_after(self.quiet / 2):
+                await self._closing.wait()
+            if not self._told or self._closing.is_set():
+                self._due = True
+                self._feed.wake(self)
 
     async def tell(self) -> bytes:
         """Events; after a while without any, where it is: a reader that asked for few of them comes back to here."""
         self._take()
         data, self._data = self._data, b""
+        self._told, self._due = True, False
         return data or self._here().encode()
 
     def over(self) -> str | None:
@@ -135,13 +148,11 @@ class _Events(EventStream):
             self._feed.show()
         return self._at < self._upto
 
-    @property
-    def _lost(self) -> bool:
-        return self._feed.log.lost(self._at)
-
     def _take(self) -> None:
-        if not (self._data or self._lost):
-            self._data, self._at = self._feed.read(self._at, self._where)
+        if not self._data:
+            self._lost = self._feed.log.lost(self._at)
+            if not self._lost:
+                self._data, self._at = self._feed.read(self._at, self._where)
 
     def _here(self) -> str:
         # An id without data is no event: a client notes it, and asks for what came after it when it comes back.

@@ -58,9 +58,9 @@ class EventStream(ResponseBody):
     async def begin(self) -> str:
         """What is told first."""
 
-    @abstractmethod
     async def wait(self) -> None:
         """Until there is something to tell, or it is over. May be cancelled at any checkpoint, and must lose nothing by that."""
+        raise NotImplementedError
 
     @abstractmethod
     async def tell(self) -> str | bytes:
@@ -79,7 +79,7 @@ class EventStream(ResponseBody):
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             self._nursery = await stack.enter_async_context(trio.open_nursery())
-            self._nursery.start_soon(self._watch)
+            self._nursery.start_soon(self.watch)
             self.enter(stack)
             self._open = stack.pop_all()
         return self
@@ -99,8 +99,7 @@ class EventStream(ResponseBody):
             self._begun = True
             return (await self.begin()).encode()
         if not self._closing.is_set():
-            with trio.move_on_after(self.quiet) as self._patience:
-                await self.wait()
+            await self.listen()
         told = await self.tell()
         data = told.encode() if isinstance(told, str) else told
         reason = self.over()
@@ -111,6 +110,12 @@ class EventStream(ResponseBody):
             data += write_event("end", {"reason": reason}).encode()
         return data
 
-    async def _watch(self) -> None:
+    async def listen(self) -> None:
+        """Until there is something to tell, quiet has lasted for long, or the server stops."""
+        with trio.move_on_after(self.quiet) as self._patience:
+            await self.wait()
+
+    async def watch(self) -> None:
+        """Beside it, while it is open: have ``listen`` return when the server stops."""
         await self._closing.wait()
         self._patience.cancel()

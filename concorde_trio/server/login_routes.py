@@ -12,10 +12,10 @@ from urllib.parse import parse_qs
 
 from quart import Blueprint, Response, request
 
+from concorde_trio.server.asked import Asked, check_parameters, serve
 from concorde_trio.server.bodies import read_form, read_nothing, read_object
 from concorde_trio.server.declarations import FORM_TYPE, JSON_TYPE, Answer, Operation, Scope, describe, member
 from concorde_trio.server.logins import Logins
-from concorde_trio.server.parameters import Parameters
 from concorde_trio.server.problems import PAGE_HEADERS, SAFE_HEADERS, Problem
 from concorde_trio.server.values import Text
 
@@ -92,32 +92,26 @@ def login_routes(logins: Logins, mask: Callable[[str], str]) -> Blueprint:
     """The page with what it needs, ``POST /login`` and ``POST /logout``. ``mask``: TAG-4."""
     routes = Blueprint("login", __name__)
 
-    @routes.get("/login")
-    @describe(PAGE)
-    async def page() -> Response:
+    @serve(routes, PAGE)
+    async def page(asked: Asked) -> Response:
         """What the printed link opens; its script takes the token from behind the # and posts it."""
-        Parameters(request.args)
         return _page("")
 
-    @routes.get("/login/page.js")
-    @describe(SCRIPT)
-    async def script() -> Response:
+    @serve(routes, SCRIPT)
+    async def script(asked: Asked) -> Response:
         """The page's script."""
-        Parameters(request.args)
         return Response(_SCRIPT, content_type="text/javascript; charset=utf-8", headers=PAGE_HEADERS)
 
-    @routes.get("/login/page.css")
-    @describe(STYLE)
-    async def style() -> Response:
+    @serve(routes, STYLE)
+    async def style(asked: Asked) -> Response:
         """The page's style."""
-        Parameters(request.args)
         return Response(_STYLE, content_type="text/css; charset=utf-8", headers=PAGE_HEADERS)
 
     @routes.post("/login")
     @describe(LOG_IN)
     async def log_in() -> Response:
         """``{"token": …}``: 204 and the cookie; 403 for a wrong one. As a form: 303 to what is above, or the page again."""
-        Parameters(request.args)
+        check_parameters(LOG_IN)
         if request.mimetype == FORM:
             given = parse_qs((await read_form(LONGEST)).decode("utf-8", "replace"))
             try:
@@ -134,7 +128,7 @@ def login_routes(logins: Logins, mask: Callable[[str], str]) -> Blueprint:
     @describe(LOG_OUT)
     async def log_out() -> Response:
         """End the login of the cookie that this comes with: 204; as a form 303 to the login page."""
-        Parameters(request.args)
+        check_parameters(LOG_OUT)
         form = request.mimetype == FORM
         await (read_form(LONGEST) if form else read_nothing())
         logins.check_log_out(_headers())

@@ -25,6 +25,7 @@ METRICS = Operation(
     scope=Scope.AGENT,
     answers=(
         Answer(200, "The metrics, in the text format of Prometheus.", {"type": "string"}, media_type="text/plain"),
+        Answer(200, "The same for who asks for it.", {"type": "string"}, media_type="application/openmetrics-text"),
     ),
     refusals={404: "The extra `metrics` is not installed where the server runs."},
 )

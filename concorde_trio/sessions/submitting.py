@@ -6,8 +6,14 @@ another process wrote, even at this instant; so no step of a session is ever ref
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from functools import partial
+from typing import TypeVar
+
 import trio
 
+from concorde_trio import spans
 from concorde_trio._sansio.input_queue import Receipt
 from concorde_trio._sansio.session_machine import Entry
 from concorde_trio.errors import StoreError, UsageError
@@ -15,6 +21,8 @@ from concorde_trio.messages import Input
 from concorde_trio.sessions.inputs import first_receipt
 from concorde_trio.sessions.loop import SessionLoop
 from concorde_trio.sessions.store import SessionStore, StoredInput
+
+T = TypeVar("T")
 
 
 class Submissions:
@@ -29,6 +37,8 @@ class Submissions:
         known: StoredInput | None = None
         written: Entry | None = None
         noted: trio.Event | None = None
+        # The signal that it may become is emitted by whoever submits it, and not by the loop that makes it.
+        emitter = copy_context() if spans.tracing() else None
 
         async def look() -> None:
             """In the loop, which does nothing else meanwhile."""
@@ -40,13 +50,13 @@ class Submissions:
                 await other.wait()
             noted = self._accepting[given.id] = trio.Event()
             known = await self._store.input(given.id)
-            entry = None if known is not None else _entry(loop, given)
+            entry = None if known is not None else _within(emitter, partial(_entry, loop, given))
             if entry is None:
                 return
             try:
                 await self._store.apply(entry.changes)
             except StoreError:
-                known = await self._store.input(given.id)
+                known = await self._store.input(given.id)  # noqa: ASYNC120 - where this is cancelled, that is what counts
                 if known is None:
                     raise
             else:
@@ -55,7 +65,7 @@ class Submissions:
         def act() -> Receipt:
             if known is not None:
                 return first_receipt(known, loop.name, given)
-            return loop.machine.submit(given, written=written)
+            return _within(emitter, partial(loop.machine.submit, given, written=written))
 
         def committed() -> None:
             if noted is not None:
@@ -68,6 +78,10 @@ class Submissions:
         """Where a turn may begin now. With a worker that is in a run, which looks for itself."""
         if loop.machine.terms.signal_for is None:
             await loop.forget_pruned()
+
+
+def _within(context: Context | None, act: Callable[[], T]) -> T:
+    return act() if context is None else context.run(act)
 
 
 def _entry(loop: SessionLoop, given: Input) -> Entry | None:

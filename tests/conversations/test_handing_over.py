@@ -272,3 +272,20 @@ def test_input_that_is_being_handed_over_can_not_be_taken_back_halfway() -> None
         number = 1
         while once(checkpoints, number):
             number += 1
+
+
+@pytest.mark.parametrize("on_interrupt", ["run_queue", "hold_queue"])
+def test_inputs_that_wait_at_an_interrupt_become_a_run_each(on_interrupt: str) -> None:
+    """SES-12, SES-21: with a worker nothing is held for a person; they run in their order, one after another."""
+
+    async def main() -> None:
+        async with talking(FieldModel(then=says("so", after=5)), on_interrupt=on_interrupt) as talk:
+            await talk.chat("go")
+            await trio.sleep(1)
+            said = [await talk.say(f"input {number}") for number in range(10)]
+            assert await talk.runtime.sessions.interrupt(S)
+            await talk.quiet()
+            assert [run.text for run in await talk.runs()] == [None, *["so"] * 10]
+            assert [each.id for message in await talk.messages() for each in message.inputs][1:] == said
+
+    play(main)

@@ -179,6 +179,24 @@ async def test_runs_are_linked_to_the_request_that_emitted_them_and_no_part_of_i
     assert [parent(traced.one(f"of {name}")) for name in ("ann", "bob")] == [id_of(span) for span in runs]
 
 
+@pytest.mark.parametrize("chosen", [None, "telegram-1"])
+async def test_what_a_person_says_to_a_session_is_linked_to_the_request_that_brought_it(
+    chosen: str | None, traced: Trace, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Traces, SES-20: though the session's loop is what makes a signal of it; with an id of the sender's, too."""
+    runtime = InProcessRuntime(model=ScriptedModel(talk), tools=[look])
+    async with open_worker(MemoryStore(), runtime, {}) as worker:
+        with traced.tracer.start_as_current_span("request") as request:
+            await runtime.sessions.turn("ann", "hello", id=chosen)
+        while not traced.spans("signal session.input"):
+            await trio.sleep(1)
+        assert worker.status == "running"
+    signal, run = traced.one("signal session.input"), traced.one("invoke_agent")
+    assert [link.context for link in signal.links] == [request.get_span_context()]
+    assert parent(run) == id_of(signal)
+    assert signal.parent is None
+
+
 async def test_what_fails_is_marked_by_its_kind_and_says_nothing_in_words(
     traced: Trace, autojump_clock: trio.testing.MockClock
 ) -> None:

@@ -77,7 +77,8 @@ def test_every_event_can_be_counted_and_names_no_session() -> None:
         names = [field.name for field in each.__attrs_attrs__]
         tally(each(**{name: samples.get(name, secret) for name in names}))
     assert secret not in repr(vars(tally)).replace(f"'{secret}': 1.0", "")
-    assert tally.blocked == 2
+    assert tally.blocked == {"handler": 1, "loop": 1}
+    assert tally.blocked_seconds == {"handler": 2.0, "loop": 2.0}
     assert tally.expired == {("llm", "ceiling"): 1}
 
 

@@ -31,16 +31,21 @@ class EventReader:
                 event = self._event(block.decode())
                 if event is not None:
                     return event
-            size = await self._wire.piece(b"\r\n")
-            if size is None:
-                raise EOFError("the stream was torn")
-            data = await self._wire._exactly(int(size, 16))
-            await self._wire._exactly(2)
+            data = await self.piece()
             if not data:
                 assert not self._text
-                self.ended = True
                 return None
             self._text += data
+
+    async def piece(self) -> bytes:
+        """What was told in one write, nothing at the end of the stream."""
+        size = await self._wire.piece(b"\r\n")
+        if size is None:
+            raise EOFError("the stream was torn")
+        data = await self._wire._exactly(int(size, 16))
+        await self._wire._exactly(2)
+        self.ended = not data
+        return data
 
     def _event(self, block: str) -> tuple[str, Any] | None:
         fields: dict[str, str] = {}

@@ -125,6 +125,7 @@ class SessionHouse:
     closing: trio.Event
     operator: httpx2.AsyncClient
     agent: httpx2.AsyncClient
+    app: QuartTrio
 
     async def get(self, *segments: str, **query: Any) -> Any:
         """A document."""
@@ -188,7 +189,7 @@ async def open_session_house(
                 base_url=url, timeout=20, verify=False, headers={"authorization": f"Bearer {OPERATOR}"}
             ) as operator,
         ):
-            yield SessionHouse(worker, runtime.sessions, model, tool, url, closing, operator, agent)
+            yield SessionHouse(worker, runtime.sessions, model, tool, url, closing, operator, agent, app)
         closing.set()
         worker.stop("cancel")
 

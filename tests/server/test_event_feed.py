@@ -41,7 +41,7 @@ class Stage:
         self.bus.publish([make(number) for number in range(first, first + count)])
 
 
-@attrs.define
+@attrs.define(eq=False)
 class Reader:
     """Reads until told otherwise: ``writes`` are the numbers of the events in each write."""
 
@@ -56,7 +56,7 @@ class Reader:
         """As a stream does."""
         feed = self.stage.feed
         while not (feed.over and self.at >= feed.log.last):
-            await feed.wait(self.at)
+            await feed.wait(self.at, self)
             data, self.at = feed.read(self.at, self.where)
             if data:
                 self.given.append(data)
@@ -141,10 +141,10 @@ async def test_readers_come_and_go_at_any_moment_and_miss_nothing(autojump_clock
     stage = Stage()
 
     async def read(number: int, seen: list[int]) -> None:
-        at = 0
+        at, seen_by = 0, object()
         while at < 200:
             with trio.move_on_after(0.0007 * (1 + number)):
-                await stage.feed.wait(at)
+                await stage.feed.wait(at, seen_by)
             data, at = stage.feed.read(at, EVERYTHING)
             seen += numbers(data)
 

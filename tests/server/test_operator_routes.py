@@ -244,6 +244,9 @@ async def test_runs_are_listed_by_signal_session_resource_and_state(house: House
     first = await emit(house, {"session": "ann", "resources": ["budget"]}, {"session": "bob", "resources": ["car"]})
     await emit(house, {"session": "ann", "resources": ["car", "budget"]})
     await house.runs.until_running("ann", "bob")
+    with trio.fail_after(5):
+        while len((await get(house, "/runs"))["runs"]) < 3:
+            await trio.sleep(0.01)
     for query, count in (
         ("", 3),
         (f"signal={first}", 2),

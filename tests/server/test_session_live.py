@@ -128,12 +128,13 @@ async def test_a_reader_that_does_not_keep_up_is_cut_off_and_told(
     monkeypatch.setattr(session_live, "BUFFER", 3)
     async with watching(house, "ann") as live:
         await house.say("ann", "hello")
-        await house.model.give("ann", *[TextDelta("word ") for _ in range(900)], ReplyEnd())
+        # More than the system takes for a client that does not read, which this one does not until all of it is given.
+        await house.model.give("ann", *[TextDelta("word " * 4_000) for _ in range(600)], ReplyEnd())
+        await house.until("ann", run=None, on="input")
         end = await live.until("end")
         assert "too slow" in end["reason"]
         assert await live.next() is None
-    await house.until("ann", run=None, on="input")
-    assert (await house.get("sessions", "ann", "messages"))["messages"][-1]["text"] == "word " * 900
+    assert (await house.get("sessions", "ann", "messages"))["messages"][-1]["text"] == "word " * 4_000 * 600
 
 
 async def test_a_stop_of_the_server_ends_a_stream_as_a_whole(house: SessionHouse) -> None:

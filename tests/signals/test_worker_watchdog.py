@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 import trio
 
-from concorde_trio import FunctionRuntime, InProcessRuntime, MemoryStore, Prompt, RunPrompt, ScriptedModel, open_worker
+from concorde_trio import (
+    FunctionRuntime,
+    InProcessRuntime,
+    MemoryStore,
+    Prompt,
+    RunPrompt,
+    ScriptedModel,
+    open_worker,
+    watchdog,
+)
 from concorde_trio.errors import UsageError
 from concorde_trio.events import Event, LoopBlocked
 
@@ -96,6 +105,30 @@ async def test_a_handler_a_run_or_a_post_that_blocks_the_event_loop_is_named(pha
     assert f"held up by {event.who}" in barks.said[0]
     assert "in block" in barks.said[0]
     assert barks.said[1].startswith(f"{event.who} blocked the event loop for")
+
+
+async def test_many_short_things_in_a_row_are_put_down_to_none_of_them(
+    barks: Barks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F-28: only who is found at work twice is named; the line where it stood is told in any case."""
+    seen = iter([f"run {number}" for number in range(100)])
+    monkeypatch.setattr(watchdog, "_who", lambda frame: next(seen))
+    blocking = Blocking(barks, "handle")
+    told: list[LoopBlocked] = []
+    heard = trio.Event()
+
+    def hear(event: Event) -> None:
+        if isinstance(event, LoopBlocked):
+            told.append(event)
+            heard.set()
+
+    async with open_worker(MemoryStore(), FunctionRuntime(blocking.run), {"jobs": blocking}, watchdog=0.2) as worker:
+        worker.bus.call(hear)
+        await worker.emit("jobs")
+        await heard.wait()
+    assert told[0].who is None
+    assert "held up by" not in barks.said[0]
+    assert barks.said[1].startswith("something blocked the event loop for")
 
 
 async def test_how_late_the_event_loop_is_can_be_measured_and_is_not_unless_asked() -> None:

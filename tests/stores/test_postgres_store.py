@@ -329,6 +329,17 @@ async def test_terminated_connections_are_made_again(postgres: PostgresServer, u
                 await store.apply([ClaimSignal(each.id, 1.0) for each in await store.pending(0)])
 
 
+async def test_a_gap_in_listening_wakes(postgres: PostgresServer, url: str) -> None:
+    """SIG-6: what was sent while nobody listened is looked for, without waiting for a sweep."""
+    store = store_of(url)
+    async with store.open():
+        woken = trio.Event()
+        async with store.on_change(woken.set):
+            postgres.execute("select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen%'")
+            with trio.fail_after(SOON):
+                await woken.wait()
+
+
 async def test_a_bad_text_fails_alone(url: str) -> None:
     """REC-5: what the database cannot hold is a StoreError of its own caller."""
     store = store_of(url)

@@ -7,7 +7,7 @@ import sys
 
 from tests.structure.tree import PACKAGE, imports, modules, project
 
-PURE = ("_sansio", "events", "messages", "records", "errors")
+PURE = ("_sansio", "events", "messages", "records", "errors", "documents")
 ALLOWED = {
     "__future__", "abc", "attrs", "bisect", "codecs", "collections", "concorde_trio", "contextlib", "dataclasses", "enum",
     "functools", "hashlib", "heapq", "itertools", "json", "math", "operator", "re", "string", "types", "typing", "unicodedata",
@@ -54,5 +54,6 @@ def test_every_library_is_a_dependency_that_we_declare() -> None:
     says = project()["project"]
     declared = [*says["dependencies"], *(one for extra in says["optional-dependencies"].values() for one in extra)]
     names = {re.split(r"[^A-Za-z0-9_-]", one)[0].replace("-", "_").lower() for one in declared}
-    brought = {"msgspec", "werkzeug"}  # parts of what quart-schema[msgspec] and quart are to their users
+    # Parts of what quart-schema[msgspec], quart and mcp are to their users.
+    brought = {"msgspec", "werkzeug", "mcp_types"}
     assert not {name: where for name, where in _libraries().items() if name not in names | brought}
