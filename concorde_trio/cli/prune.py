@@ -13,6 +13,7 @@ import trio
 from concorde_trio.cli.options import Duration, json_option, store_option
 from concorde_trio.cli.queue import database_path, store_at
 from concorde_trio.cli.show import at, document, plural, say
+from concorde_trio.sessions.output_folders import remove_outputs
 from concorde_trio.signals.store import Pruned
 
 
@@ -75,4 +76,7 @@ async def _count(path: Path, before: float) -> Pruned:
 async def _prune(path: Path, before: float) -> Pruned:
     store = store_at(path)
     async with store.open():
-        return await store.prune(before)
+        pruned = await store.prune(before)
+        if pruned.sessions:
+            await remove_outputs(Path(f"{path}.outputs"), store)
+        return pruned
