@@ -19,12 +19,12 @@ __all__ = ["postgres"]
 
 HOUSE = """
 import os
-from concorde_trio import FunctionRuntime, Gateway, Prompt
+from concorde_trio import Gateway, InProcessRuntime, Prompt, ReplyEnd, ScriptedModel, TextDelta
 
-async def work(prompt):
-    return f"done: {prompt.text}"
+def reply(request):
+    return [(0, TextDelta("done: " + request.messages[-1].text)), (0, ReplyEnd())]
 
-gateway = Gateway(store=os.environ["CONCORDE_STORE"], runtime=FunctionRuntime(work))
+gateway = Gateway(store=os.environ["CONCORDE_STORE"], runtime=InProcessRuntime(model=ScriptedModel(reply)))
 
 @gateway.handler("errand")
 def on_errand(signal):
@@ -70,6 +70,8 @@ def test_a_queue_is_made_filled_served_and_pruned_by_commands(postgres: Postgres
         told = json.loads(serve.stdout.readline())
         waited = command(url, "emit", "--wait", "errand", '"go"')
         assert (waited.returncode, waited.stdout.splitlines()[1:]) == (0, ["done: go", "done"]), waited.stderr
+        sent = command(url, "send", "bob", "hello", "--wait")
+        assert "done: hello" in sent.stdout, sent.stderr
         # Only the worker knows its own address: the answer came from it.
         locks = command(url, "locks", "--json")
         assert json.loads(locks.stdout)["locks"] == []
@@ -79,12 +81,14 @@ def test_a_queue_is_made_filled_served_and_pruned_by_commands(postgres: Postgres
         assert serve.wait(60) == 0
         serve.stdout.close()
 
+    listed = json.loads(command(url, "sessions", "--json").stdout)["sessions"]
+    assert {each["name"] for each in listed} == {"ann", "bob"}
     states = {each["state"] for each in json.loads(command(url, "signals", "--json").stdout)["signals"]}
     assert states == {"done"}
     dry = json.loads(command(url, "prune", "--older-than", "0s", "--dry-run", "--json").stdout)
-    assert (dry["signals"], dry["runs"]) == (2, 2)
+    assert (dry["signals"], dry["runs"], dry["sessions"]) == (3, 3, 2)
     removed = json.loads(command(url, "prune", "--older-than", "0s", "--yes", "--json").stdout)
-    assert (removed["signals"], removed["runs"]) == (2, 2)
+    assert (removed["signals"], removed["runs"], removed["sessions"]) == (3, 3, 2)
 
 
 def test_a_server_that_cannot_be_asked_is_a_sentence(tmp_path: Path) -> None:

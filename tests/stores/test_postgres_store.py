@@ -191,6 +191,22 @@ async def test_a_statement_ends_when_its_task_is_cancelled(url: str) -> None:
         assert len(await store.pending(9)) == 3
 
 
+async def test_a_statement_that_cannot_be_cancelled_is_cut_off(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIG-2: the server notices within a second or two that nobody waits for it, and lets go what it had locked."""
+
+    def fails(connection: Any, *, timeout: float) -> None:
+        raise psycopg.OperationalError("the server takes no request to cancel")
+
+    monkeypatch.setattr(psycopg.Connection, "cancel_safe", fails)
+    store = store_of(url)
+    async with store.open():
+        with trio.fail_after(SOON):
+            with trio.move_on_after(0.05):
+                async with store.transaction() as tx:
+                    await tx.execute("select pg_sleep(600)")
+            await store.emit([new_signal()])
+
+
 async def test_a_transaction_of_the_users_own_connection_is_joined(postgres: PostgresServer, url: str) -> None:
     """SIG-2, SIG-6: their commit stores and wakes, their rollback does neither."""
     store = store_of(url)

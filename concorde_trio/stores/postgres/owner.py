@@ -68,7 +68,7 @@ class Owner:
                     yield
             finally:
                 self._session.owns = False
-                await self._leave()
+                await self._leave()  # noqa: ASYNC102  Shielded and bounded inside.
                 alive_here(self._session.writer, False)
         finally:
             self._close()

@@ -84,7 +84,7 @@ def cancel_statement(connection: Connection) -> None:
     try:
         connection.cancel_safe(timeout=CANCEL_TIMEOUT)
     except psycopg.Error as error:
-        logger.info("a statement could not be cancelled (%s); its connection is cut", error)
+        logger.warning("a statement could not be cancelled (%s); its connection is cut", error)
         sever(connection)
 
 
