@@ -71,6 +71,7 @@ class SessionCourse:
         self.places = Places((*order, *self.linked))
         self.stands_for: dict[str, tuple[str, ...]] = {}  # inputs that a run's prompt was made of, by the prompt's id
         self.closed = False
+        self.handing_over = False  # what a run left became signals, in a commit that is not made yet (SES-21)
         self._turns = 0
         self._taken: list[Expired] = []  # holds that a sweep took, not settled yet
         repaired = books.transcript.repair(CUT_OFF, books.wall())

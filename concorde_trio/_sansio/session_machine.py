@@ -58,7 +58,7 @@ class SessionMachine(SessionCourse):
                 receipt = books.queue.submit(given)
                 books.dirty = True
             self.places.take(given.id)
-            if entry.signal_id is None and self.run is None:
+            if entry.signal_id is None and self.run is None and not self.handing_over:
                 self.route()  # the run ended since it was written
             books.say(
                 events.InputAccepted,
@@ -77,7 +77,7 @@ class SessionMachine(SessionCourse):
         """How a new input gets into the ledger: in the queue, or with no run to take it as a signal (SES-20)."""
         # Made in any case: what can't become a signal later is refused now (SIG-5).
         new = None if self.terms.signal_for is None else self.terms.signal_for(self.name, given)
-        if new is None or (self.run is not None and not self.run.over):
+        if new is None or self.handing_over or (self.run is not None and not self.run.over):
             return Entry((AddInput(session=self.name, input=given),), None)
         return Entry((EmitSignals((new,)), AddInput(session=self.name, input=given, signal_id=new.id)), new.id)
 
@@ -140,6 +140,7 @@ class SessionMachine(SessionCourse):
         if self.run is not None:
             raise WrongState(f"session {self.name!r} has a run already; runs of one session go one after another")
         run = self.run = RunTerms(usage_limit)
+        self.handing_over = False
         if self.books.queue.resume():
             self.books.dirty = True
         return run
@@ -212,6 +213,14 @@ class SessionMachine(SessionCourse):
         self.books.dirty |= bool(waiting)
         return tuple(changes)
 
+    def handed_over(self) -> None:
+        """The commit that ended the run is made: what came since, and waited for it, becomes signals after what it left."""
+        self._sweep()
+        self.handing_over = False
+        if self.run is None:
+            self.route()
+        self._go_on()
+
     def signal_settled(self, signal_id: str) -> None:
         """A signal is over: inputs that waited for it and were not delivered never will be (SES-10a)."""
         self._sweep()
@@ -220,7 +229,7 @@ class SessionMachine(SessionCourse):
             del self.linked[each.id]
         if mine:
             self._settled(mine, InputState.CANCELLED, queued=False)
-        if self.run is None:
+        if self.run is None and not self.handing_over:
             self.route()  # what waited for its run
         self._go_on()
 

@@ -19,6 +19,8 @@ Row: TypeAlias = dict[str, Any]
 
 REMEMBERED = 20_000
 """Things that are over and remembered all the same, since their events may come late; the gateway keeps fewer."""
+KEPT = ("signal_id", "session", "resources", "kind", "queued_at", "started_at", "claimed_at")
+"""What is remembered of a listed thing: prompts and payloads may be long."""
 ENDED = ("done", "failed", "limited", "cancelled")
 
 
@@ -71,7 +73,8 @@ class Changes(ABC):
 
     def _know(self, row: Row, known: Known | None) -> None:
         step = max(self.step_of(row), -1 if known is None else known.step)
-        self._keep(row["id"], Known(self.place(row), step, row))
+        kept = {name: row[name] for name in KEPT if name in row}
+        self._keep(row["id"], Known(self.place(row), step, kept))
 
     def floor(self, *, whole: bool) -> int:
         """Down to which place a list, newest first, has to be read: to what is new, or to all that may have changed."""

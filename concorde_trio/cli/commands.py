@@ -87,6 +87,7 @@ def program() -> None:
       concorde-trio demo
       concorde-trio serve household:gateway
       concorde-trio emit message.received '{"user": "ann", "text": "hi"}'
+      concorde-trio top
       concorde-trio signals
       concorde-trio why RUN
     """

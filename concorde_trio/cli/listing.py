@@ -74,7 +74,8 @@ def signals(
         _refuse_following(following)
     path = database_path(store)
     if following:
-        from concorde_trio.cli.follow import SignalFollower, follow
+        from concorde_trio.cli.follow import follow
+        from concorde_trio.cli.followed import SignalFollower
 
         return follow(SignalFollower(path, kind=kind, state=state, limit=limit, as_json=as_json), direct=direct)
     source = open_source(path, direct=direct)
@@ -166,7 +167,8 @@ def runs(
         with expecting_signal(source, signal_id):
             source.signal(signal_id)
     if following:
-        from concorde_trio.cli.follow import RunFollower, follow
+        from concorde_trio.cli.follow import follow
+        from concorde_trio.cli.followed import RunFollower
 
         where = {"signal": signal_id, "session": session, "resource": resource, "state": state}
         return follow(RunFollower(path, **where, limit=limit, as_json=as_json), direct=direct)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,8 @@ from concorde_trio.cli.show import Cell, at, document, name_cell, note, say, tab
 from concorde_trio.cli.sources import Source, open_source, run_or_signal
 from concorde_trio.cli.stored_snapshot import snapshot_of
 from concorde_trio.cli.words import chain_in_words, tell_if_unserved, why_in_words
-from concorde_trio.errors import UnknownId
+from concorde_trio.errors import InvalidName, UnknownId
+from concorde_trio.records import check_name
 
 if TYPE_CHECKING:
     from concorde_trio.signals.documents import Document
@@ -57,17 +59,11 @@ def why(target: str, store: str | None, direct: bool, as_json: bool) -> None:
             tell_if_unserved(path, found)
         return
     page = source.runs(signal=target, session=None, resource=None, state="pending", limit=LIMIT)
-    waiting = page["runs"][::-1]
     if as_json:
-        document({"id": found["id"], "state": found["state"], "runs": [_reason(run) for run in waiting]})
+        document({"id": found["id"], "state": found["state"], "runs": _reasons(page)})
         return
-    for run in waiting:
-        _say_why(run)
-    if not waiting:
-        unclaimed = ", and not claimed yet" if found["state"] == "pending" else ""
-        say(visible(f"signal {found['id']} is {found['state']}{unclaimed}: no run of it waits."))
-    if page["next"] is not None:
-        note(f"the last {len(waiting)} of its waiting runs; there are more")
+    unclaimed = ", and not claimed yet" if found["state"] == "pending" else ""
+    _say_page(page, f"signal {found['id']} is {found['state']}{unclaimed}: no run of it waits.")
     tell_if_unserved(path, found)
 
 
@@ -101,7 +97,8 @@ def _why_session(path: Path, source: Source, name: str, *, direct: bool, as_json
     try:
         found = ask_sessions(path, lambda sessions: sessions.session(name), direct=direct)
     except UnknownId:
-        raise UnknownId(f"no run and no signal has the id {name}, and no session has this name") from None
+        _why_runs_of(path, source, name, as_json=as_json)
+        return
     waiting = found["lock"]
     run = None if waiting is None else source.run(waiting["run"]["run_id"])
     chain = None if run is None else _Chain(path, run, direct=direct)
@@ -114,6 +111,35 @@ def _why_session(path: Path, source: Source, name: str, *, direct: bool, as_json
     if run is not None:
         _say_why(run, chain)
         tell_if_unserved(path, run)
+
+
+def _why_runs_of(path: Path, source: Source, session: str, *, as_json: bool) -> None:
+    """The session is one of runs alone: their runtime keeps none, or has not made it yet."""
+    with suppress(InvalidName):
+        check_name(session, "session")
+        page = source.runs(signal=None, session=session, resource=None, state="pending", limit=LIMIT)
+        known = page["runs"] or source.runs(signal=None, session=session, resource=None, state=None, limit=1)["runs"]
+        if known:
+            if as_json:
+                document({"name": session, "runs": _reasons(page)})
+            else:
+                _say_page(page, f'no run of session "{session}" waits.')
+                tell_if_unserved(path, known[0])
+            return
+    raise UnknownId(f"no run and no signal has the id {session}, and no session has this name")
+
+
+def _reasons(page: Document) -> list[Document]:
+    return [_reason(run) for run in page["runs"][::-1]]
+
+
+def _say_page(page: Document, otherwise: str) -> None:
+    for run in page["runs"][::-1]:
+        _say_why(run)
+    if not page["runs"]:
+        say(visible(otherwise))
+    if page["next"] is not None:
+        note(f"the last {len(page['runs'])} of its waiting runs; there are more")
 
 
 def _reason(run: Document) -> Document:

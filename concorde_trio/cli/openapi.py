@@ -7,21 +7,24 @@ from pathlib import Path
 
 import click
 
-from concorde_trio.cli.show import document, say, visible
+from concorde_trio.cli.options import json_option
+from concorde_trio.cli.show import document, note, say, visible
 
 
 @click.command()
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
-def openapi(file: Path | None) -> None:
-    """Print the OpenAPI document of the agent server.
+@json_option
+def openapi(file: Path | None, as_json: bool) -> None:
+    """List the routes of the agent server, or write their OpenAPI document.
 
-    Or write it into FILE. A running server has the same at /openapi.json, and
-    a page to read at /reference.
+    With FILE the document goes there, with --json to the screen. A running
+    server has the same at /openapi.json, and a page to read at /reference.
 
     \b
     Examples:
-      concorde-trio openapi > openapi.json
+      concorde-trio openapi
       concorde-trio openapi docs/openapi.json
+      concorde-trio openapi --json > openapi.json
     """
     # Imported here: the web framework takes a while, and no other command of these needs it.
     from concorde_trio.gateway import Gateway
@@ -30,11 +33,15 @@ def openapi(file: Path | None) -> None:
 
     gateway = Gateway(store="memory:", runtime=FunctionRuntime(_nothing))
     found = openapi_document(gateway.app)
-    if file is None:
+    if as_json:
         document(found)
-        return
-    file.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    say(visible(f"written to {file}: {len(found['paths'])} paths"))
+    if file is not None:
+        file.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        note(f"written to {file}: {len(found['paths'])} paths")
+    elif not as_json:
+        for path, methods in found["paths"].items():
+            for method, operation in methods.items():
+                say(visible(f"{method.upper():7}{path}  {operation['summary']}"))
 
 
 async def _nothing(prompt: object) -> None:

@@ -92,7 +92,10 @@ class _Top:
 
     async def hear(self, event: ServerEvent) -> None:
         """Something happened."""
-        self._picture.take(event.id, event.name, event.data)
+        if "unreadable" in event.data:  # one of the user's own, whose fields nobody knows
+            self._picture.stale = True
+        else:
+            self._picture.take(event.id, event.name, event.data)
         self._change()
 
     async def unserved(self, reason: str | None) -> None:
@@ -179,7 +182,7 @@ class _Top:
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Signals of the terminal and of who ends programs."""
-        numbers = (signal.SIGWINCH, signal.SIGTSTP, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+        numbers = (signal.SIGWINCH, signal.SIGTSTP, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
         with trio.open_signal_receiver(*numbers) as received:
             task_status.started()
             async for number in received:

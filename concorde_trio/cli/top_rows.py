@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from concorde_trio.cli.picture import Picture
-from concorde_trio.cli.show import STYLES, Cell, first_line, plural
+from concorde_trio.cli.show import STYLES, Cell, first_line, id_cell, name_cell, plural, time_cell
 from concorde_trio.cli.words import ordinal
 
 Row: TypeAlias = dict[str, Any]
@@ -106,13 +106,13 @@ def _run(run: Row, picture: Picture, now: float) -> tuple[Cell, ...]:
     if run["time_limit"] is not None and run["state"] == "running" and run["started_at"] is not None:
         left = brief(run["started_at"] + run["time_limit"] - now)
     return (
-        Cell(run["id"], "bold"),
-        Cell(state, RUN_STYLES.get(state, "")),
-        Cell(brief(now - run["since"])),
-        Cell(left),
-        Cell(run["session"]),
-        Cell(run["kind"] or ""),
-        Cell(*_waits(run, picture, now)),
+        id_cell(run["id"]),
+        Cell(state, RUN_STYLES.get(state, ""), fixed=True),
+        time_cell(brief(now - run["since"])),
+        time_cell(left),
+        name_cell(run["session"]),
+        name_cell(run["kind"] or ""),
+        Cell(*_waits(run, picture, now), whole=True),
     )
 
 
@@ -150,12 +150,12 @@ def _session(session: Row, since: float) -> tuple[Cell, ...]:
         holds.append(f"{running} left running")
     about = [*holds[:OTHER_HOLDS], *(["…"] if len(holds) > OTHER_HOLDS else []), first_line(shown["about"])]
     return (
-        Cell(session["name"], "bold"),
-        Cell(shown["on"], "" if shown["on"] == "input" else "cyan"),
-        Cell("" if shown["since"] is None else brief(shown["since"])),
-        Cell("" if shown["left"] is None else brief(shown["left"])),
-        Cell(f"{session['queued']}{' held' if session['held'] else ''}" if session["queued"] else ""),
-        Cell("; ".join(each for each in about if each)),
+        Cell(session["name"], "bold", whole=True),
+        Cell(shown["on"], "" if shown["on"] == "input" else "cyan", fixed=True),
+        time_cell("" if shown["since"] is None else brief(shown["since"])),
+        time_cell("" if shown["left"] is None else brief(shown["left"])),
+        time_cell(f"{session['queued']}{' held' if session['held'] else ''}" if session["queued"] else ""),
+        Cell("; ".join(each for each in about if each), whole=True),
     )
 
 
@@ -169,11 +169,11 @@ def aged(waiting: Row, seconds: float) -> Row:
 def _lock(lock: Row) -> tuple[Cell, ...]:
     waiting = len(lock["waiting"]) + lock["more_waiting"]
     return (
-        Cell(lock["space"]),
-        Cell(lock["name"], "bold"),
-        Cell(", ".join(lock["holders"])),
-        Cell(str(waiting) if waiting else "", "yellow"),
-        Cell(", ".join(lock["waiting"])),
+        Cell(lock["space"], fixed=True),
+        Cell(lock["name"], "bold", whole=True),
+        Cell(", ".join(lock["holders"]), whole=True),
+        Cell(str(waiting) if waiting else "", "yellow", fixed=True),
+        Cell(", ".join(lock["waiting"]), whole=True),
     )
 
 
@@ -181,10 +181,10 @@ def _signal(signal: Row, now: float) -> tuple[Cell, ...]:
     state = signal.get("phase") or "pending"
     began = signal.get("post_started_at") or signal["emitted_at"]
     return (
-        Cell(signal["id"], "bold"),
-        Cell(state, STYLES.get(state, "cyan")),
-        Cell("" if began is None else brief(now - began)),
-        Cell(signal["kind"] or ""),
+        id_cell(signal["id"]),
+        Cell(state, STYLES.get(state, "cyan"), fixed=True),
+        time_cell("" if began is None else brief(now - began)),
+        name_cell(signal["kind"] or ""),
         Cell(first_line(signal.get("error")), "red"),
     )
 

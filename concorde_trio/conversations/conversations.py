@@ -19,11 +19,12 @@ from concorde_trio.conversations.hearing import hear
 from concorde_trio.conversations.run_turns import run_turns
 from concorde_trio.conversations.session_input import SESSION_INPUT, signal_for
 from concorde_trio.errors import WrongState
-from concorde_trio.events import Event, Pruned, SignalSettled, WorkerStopping
+from concorde_trio.events import Event, Pruned, RunEnded, SignalSettled, WorkerStopping
 from concorde_trio.messages import InputState
 from concorde_trio.records import RunOutcome, RunPrompt, SignalState
 from concorde_trio.sessions.harness import SessionHarness
 from concorde_trio.sessions.local_host import Surroundings
+from concorde_trio.sessions.loop import SessionLoop
 from concorde_trio.sessions.output_folders import remove_outputs
 from concorde_trio.signals.runtime import RuntimeContext, executing
 from concorde_trio.signals.store import SignalStore
@@ -40,6 +41,7 @@ class Conversations:
         self._now = now
         self._stopping = False
         self._cut_by = CUT
+        self._handing: dict[str, SessionLoop] | None = None  # by the run that leaves something, until its end is stored
 
     @asynccontextmanager
     async def open(self, context: RuntimeContext, surroundings: Surroundings) -> AsyncIterator[None]:
@@ -51,6 +53,7 @@ class Conversations:
         ):
             if context.store is not None:
                 await self._recover(context.store)
+            self._handing = None if context.bus is None else {}
             if context.bus is not None:
                 context.bus.call(partial(self._note, nursery, context.store, surroundings.outputs))
             yield
@@ -74,6 +77,9 @@ class Conversations:
                     loop.tell(partial(loop.machine.signal_settled, event.signal_id))
             if not known and store is not None:
                 nursery.start_soon(self._settle_unheard, store, event.signal_id)
+        elif isinstance(event, RunEnded):
+            if self._handing and (over := self._handing.pop(event.run_id, None)) is not None:
+                over.tell(over.machine.handed_over)
         elif isinstance(event, Pruned) and event.sessions:
             nursery.start_soon(remove_outputs, outputs, self.harness.store)
         elif isinstance(event, WorkerStopping):
@@ -105,5 +111,6 @@ class Conversations:
             executing.get(),
             stopping=lambda: self._stopping,
             cut_by=lambda: self._cut_by,
+            handing=self._handing,
             now=self._now,
         )

@@ -38,9 +38,13 @@ async def run_turns(
     *,
     stopping: Callable[[], bool],
     cut_by: Callable[[], str],
+    handing: dict[str, SessionLoop] | None,
     now: Callable[[], float],
 ) -> RunOutcome:
-    """Execute a run. ``stopping``: whether the worker takes nothing new; ``cut_by``: why a run is cut now, in words."""
+    """Execute a run. ``stopping``: whether the worker takes nothing new; ``cut_by``: why a run is cut now, in words.
+
+    ``handing`` gets its loop, by the run's id, if it leaves something (None: nobody hears of ends): ``handed_over`` is to be called once its end is stored.
+    """
     loop = await harness.loop(prompt.session)
     machine = loop.machine
     given = Input(
@@ -64,14 +68,20 @@ async def run_turns(
     finally:
         if terms is not None:
             with trio.move_on_after(harness.settings.stop_wait + LEFT_RUNNING, shield=True):
-                await _end(loop, execution, harness.store, cut_by())
+                await _end(loop, execution, harness.store, cut_by(), handing)
     if waiter.result is None:
         raise WrongState(f"session {prompt.session!r} was closed before the turn of its run ended")
     assert terms is not None
     return _outcome(waiter.result, terms.usage)
 
 
-async def _end(loop: SessionLoop, execution: Execution | None, store: SessionStore, reason: str) -> None:
+async def _end(
+    loop: SessionLoop,
+    execution: Execution | None,
+    store: SessionStore,
+    reason: str,
+    handing: dict[str, SessionLoop] | None,
+) -> None:
     """End the turn if it is still being taken, and all that was left running; then hand over what is queued."""
     machine = loop.machine
     try:
@@ -90,10 +100,12 @@ async def _end(loop: SessionLoop, execution: Execution | None, store: SessionSto
     finally:
         # Also when what was left running would not end in time: no input may stay where no run comes for it.
         with trio.move_on_after(HAND_OVER, shield=True):
-            await _hand_over(loop, execution, store)
+            await _hand_over(loop, execution, store, handing)
 
 
-async def _hand_over(loop: SessionLoop, execution: Execution | None, store: SessionStore) -> None:
+async def _hand_over(
+    loop: SessionLoop, execution: Execution | None, store: SessionStore, handing: dict[str, SessionLoop] | None
+) -> None:
     """What is queued becomes signals (SES-21): by the loop, so that it is stored before the commit that links it."""
     machine = loop.machine
 
@@ -105,6 +117,8 @@ async def _hand_over(loop: SessionLoop, execution: Execution | None, store: Sess
         changes = machine.end_run()
         if execution is not None:
             execution.with_end += changes
+            if changes and handing is not None:
+                machine.handing_over, handing[execution.run_id] = True, loop
 
     try:
         with suppress(WrongState):  # the loop is over; the next one routes what it had

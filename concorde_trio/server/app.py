@@ -7,9 +7,9 @@ The law: our routes answer alike in both, errors included; the user's routes kee
 from __future__ import annotations
 
 import logging
+import re
 import traceback
 from collections.abc import Awaitable, Callable, Container
-from collections.abc import Set as AbstractSet
 from typing import cast
 
 import trio
@@ -47,6 +47,7 @@ logger = logging.getLogger("concorde_trio.server")
 __all__ = ["agent_server", "create_app", "install", "server_closing"]
 
 MAX_BODY = 2_000_000
+_SEGMENT = re.compile(r"<(?!path:)[^<>]*>")
 BODY_TIME = 20.0
 """Seconds in which the body of a request to our own app must have come."""
 
@@ -91,14 +92,20 @@ def install(
 
     ``whole_app``: every route of the app is an agent route of this server (SRV-6): it is guarded against other sites'
     pages as ours are, and needs the agent token where there is one. Leave it False for an app that is served and guarded
-    in its own way. UsageError if it was done before.
+    in its own way. UsageError if it was done before, for an app that is no QuartTrio, and for a route of it at a path of ours;
+    one that is added later keeps the app from being served.
     """
+    _check_kind(app)
     _check_new(app.extensions)
     access = Access.on("127.0.0.1") if access is None else access
     logins = Logins(access)
-    theirs = {pair for rule in app.url_map.iter_rules() if rule.rule != "/" for pair in _pairs(rule)}
     app.register_blueprint(agent_server(worker, access, closing=closing, logins=logins), url_prefix=url_prefix)
-    _check_paths(app, theirs)
+    _check_paths(app)
+
+    @app.before_serving
+    async def check_what_came_later() -> None:
+        _check_paths(app)
+
     if whole_app:
         _guard_all(app, worker, access, logins)
 
@@ -139,6 +146,7 @@ def agent_server(
 
     def installed(state: BlueprintSetupState) -> None:
         app = state.app
+        _check_kind(app)
         _check_new(app.extensions)
         app.extensions[NAME] = trio.Event() if closing is None else closing
         inner = RawSessionPaths(app.asgi_app, state.url_prefix or "")  # type: ignore[attr-defined]
@@ -156,19 +164,34 @@ def _check_new(extensions: Container[str]) -> None:
         raise UsageError("this app has an agent server already; install it once, under one prefix")
 
 
-def _check_paths(app: QuartTrio, theirs: AbstractSet[tuple[str, str]]) -> None:
-    """UsageError where a route of the app's own stands at a path of ours, which then nobody could reach."""
-    ours = (rule for rule in app.url_map.iter_rules() if rule.endpoint.startswith(f"{NAME}."))
-    for method, path in sorted(theirs & {pair for rule in ours for pair in _pairs(rule)}):
+def _check_kind(app: object) -> None:
+    if not isinstance(app, QuartTrio):
         raise UsageError(
-            f"this app has a route of its own for {method} {path}, which is one of the agent server's; put yours elsewhere, "
-            "or register agent_server(...) as a blueprint below a url_prefix"
+            f"the app must be a QuartTrio (from quart_trio import QuartTrio), not {app!r:.80}; a plain Quart needs asyncio"
         )
 
 
-def _pairs(rule: Rule) -> set[tuple[str, str]]:
-    """What a rule answers: methods, each with its path."""
-    return {(method, rule.rule) for method in (rule.methods or set()) - {"OPTIONS"}}
+def _check_paths(app: QuartTrio) -> None:
+    """UsageError where a route of the app's own stands at a path of ours: one of the two could then not be reached."""
+    ours: set[tuple[str, str]] = set()
+    theirs: dict[tuple[str, str], str] = {}
+    for rule in app.url_map.iter_rules():
+        # Whatever a segment is called, it takes the same requests.
+        shape = _SEGMENT.sub("<>", rule.rule)
+        for method in (rule.methods or set()) - {"OPTIONS"}:
+            if _is_ours(rule):
+                ours.add((method, shape))
+            else:
+                theirs[method, shape] = rule.rule
+    for method, shape in sorted(ours & theirs.keys()):
+        raise UsageError(
+            f"this app has a route of its own for {method} {theirs[method, shape]}, which is one of the agent server's; put yours "
+            "elsewhere, or register agent_server(...) as a blueprint below a url_prefix"
+        )
+
+
+def _is_ours(rule: Rule) -> bool:
+    return NAME in rule.endpoint.split(".")[:-1]
 
 
 def _guard_all(app: QuartTrio, worker: Worker, access: Access, logins: Logins) -> None:
@@ -252,7 +275,7 @@ def _refuse_method(worker: Worker) -> Callable[[], Awaitable[Response | None]]:
             rule, _ = adapter.match(request.path, method=next(iter(error.valid_methods)), return_rule=True)
         except (HTTPException, RequestRedirect):
             return None
-        if not rule.endpoint.startswith(f"{NAME}."):
+        if not _is_ours(rule):
             return None
         return answer_problem(_http_problem(error), worker.mask)
 

@@ -86,7 +86,7 @@ class EventStream(ResponseBody):
 
     async def __aexit__(self, *error: object) -> None:
         self._nursery.cancel_scope.cancel()
-        await self._open.__aexit__(*error)  # type: ignore[arg-type]
+        await self._open.__aexit__(*error)  # type: ignore[arg-type]  # noqa: ASYNC102 (all in it was cancelled)
 
     def __aiter__(self) -> Self:
         return self

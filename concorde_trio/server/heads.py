@@ -37,6 +37,13 @@ def check_head(scope: Scope, limits: RequestLimits) -> ProblemDocument | None:
     """Make a request target in absolute form a path; a document for a head that no app should see."""
     size = len(scope["raw_path"]) + len(scope["query_string"])
     length = 0
+    if {name for name, _ in scope["headers"]} >= {b"content-length", b"transfer-encoding"}:
+        # Whoever stands between may take its end to be elsewhere, and what follows for the next request.
+        return ProblemDocument(
+            status=400,
+            detail="the request has both a Content-Length and a Transfer-Encoding; send one",
+            headers={"connection": "close"},
+        )
     for name, value in scope["headers"]:
         size += len(name) + len(value) + 4
         if name == b"content-length" and value.isdigit():

@@ -6,7 +6,7 @@ library to say what it thinks of it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Self
 
@@ -43,8 +43,9 @@ class _Sieve:
         await self._stream.__aenter__()
         return self
 
-    async def __aexit__(self, *raised: object) -> Any:
-        return await self._stream.__aexit__(*raised)
+    def __aexit__(self, *raised: object) -> Awaitable[Any]:
+        leaving: Awaitable[Any] = self._stream.__aexit__(*raised)
+        return leaving
 
     def __aiter__(self) -> Self:
         return self

@@ -101,6 +101,27 @@ def test_why_of_a_session_tells_what_its_input_waits_for(command: Command, house
     assert found["waiting_on"]["on"] == "lock" and found["lock"] is None and found["chain"] == []
 
 
+def test_why_of_a_session_that_no_runtime_keeps_tells_of_its_runs(command: Command, here: Path) -> None:
+    """LCK-7: other commands show its name, so why knows it, too."""
+    write_line(here / "concorde.db", 3)
+    lines = command("why", "ann").out.splitlines()
+    assert [line.split(" waits since")[0] for line in lines if " waits since" in line] == [
+        "run signal-1-1 of signal signal-1",
+        "run signal-1-2 of signal signal-1",
+    ]
+    found = command("why", "ann", "--json").json
+    assert found["name"] == "ann" and [run["id"] for run in found["runs"]] == ["signal-1-1", "signal-1-2"]
+
+
+def test_why_of_a_session_of_which_nothing_waits_says_so(command: Command, household: Path) -> None:
+    """LCK-7: it is known, and it is not blocked."""
+    runs = command("runs", "--json").json["runs"]
+    waiting = {run["session"] for run in runs if run["state"] == "pending"}
+    quiet = next(run["session"] for run in runs if run["session"] not in waiting)
+    assert command("why", quiet).out == f'no run of session "{quiet}" waits.\n'
+    assert command("why", quiet, "--json").json == {"name": quiet, "runs": []}
+
+
 def test_why_of_what_nothing_is_called_says_so(command: Command, household: Path) -> None:
     """SRV-5, TAG-4: in one sentence, with nothing that acts on a terminal."""
     done = command("why", HOSTILE)

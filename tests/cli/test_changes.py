@@ -99,7 +99,7 @@ def mask(value: Any) -> Any:
 
 
 TestChanges = Followed.TestCase
-TestChanges.settings = settings(stateful_step_count=20, max_examples=40)
+TestChanges.settings = settings(stateful_step_count=20, max_examples=25)
 
 
 def row(number: int, state: str = "pending", **more: Any) -> dict[str, Any]:
@@ -143,3 +143,10 @@ def test_what_is_over_is_forgotten_in_the_end() -> None:
         event = {"at": 1.0, "signal_id": f"s{number}", "kind": "mail", "state": "done", "error": None}
         assert len(list(changes.hear("SignalSettled", event, "b-1"))) == 1
     assert changes.known("s0") == {} and changes.known(f"s{REMEMBERED}")
+
+
+def test_prompts_and_payloads_are_not_remembered() -> None:
+    """Ten thousand waiting runs may have a prompt of a megabyte each."""
+    changes = RunChanges(WHERE)
+    changes.learn(row(1, prompt="long" * 1000))
+    assert "prompt" not in changes.known("r1") and changes.known("r1")["session"] == "ann"

@@ -102,4 +102,59 @@ def posting(picture: Picture) -> set[str]:
 
 
 TestPicture = Watched.TestCase
-TestPicture.settings = settings(stateful_step_count=20, max_examples=60)
+TestPicture.settings = settings(stateful_step_count=20, max_examples=30)
+
+
+def event(name: str, run_id: str, **more: Any) -> tuple[str, dict[str, Any]]:
+    """An event about a run of signal s."""
+    return name, {"event": name, "at": 2.0, "run_id": run_id, "signal_id": "s", "session": "ann", **more}
+
+
+def test_what_was_heard_after_a_snapshot_was_asked_for_is_told_to_it_again() -> None:
+    """SRV-4: it is as of an event, and may come after others were heard."""
+    picture = Picture()
+    picture.begin(EMPTY)
+    assert picture.take("boot-1", *event("RunQueued", "r1", resources=["till"])) and picture.stale
+    picture.begin(EMPTY)
+    assert picture.runs["r1"]["state"] == "waiting" and picture.runs["r1"]["resources"] == ["till"]
+    picture.begin({**EMPTY, "id": "boot-1"})
+    assert not picture.runs and not picture.take("boot-1", *event("RunQueued", "r1", resources=[]))
+    assert not picture.runs and not picture.stale
+
+
+def test_an_event_of_another_start_tells_nothing_but_that_it_is_time_to_look() -> None:
+    """SRV-4: numbers of two starts are not compared."""
+    picture = Picture()
+    picture.begin({**EMPTY, "id": "boot-5"})
+    assert not picture.take("other-9", *event("RunQueued", "r1", resources=[])) and not picture.runs
+    assert picture.stale
+
+
+def test_a_run_that_may_start_starts_and_one_that_is_stopped_is_seen_to_be() -> None:
+    """LCK-3, RUN-6: from ready to running, told to stop, ended, and gone with its signal."""
+    picture = Picture()
+    picture.begin(EMPTY)
+    picture.take("boot-1", *event("RunQueued", "r1", resources=[]))
+    picture.runs["r1"]["state"] = "ready"
+    picture.take("boot-2", *event("RunStarted", "r1"))
+    picture.take("boot-3", *event("RunStopping", "r1", reason="an operator asked"))
+    assert picture.runs["r1"]["state"] == "running" and picture.runs["r1"]["stopping_since"] == 2.0
+    picture.take("boot-4", *event("RunEnded", "r1", state="cancelled", error="by an operator", started=True))
+    assert picture.runs["r1"]["state"] == "ended" and picture.runs["r1"]["outcome"] == "cancelled"
+    settled = {"event": "SignalSettled", "at": 3.0, "signal_id": "s", "kind": "k", "state": "failed", "error": "x"}
+    picture.take("boot-5", "SignalSettled", settled)
+    assert not picture.runs and not picture.signals
+
+
+def test_sessions_and_the_worker_come_and_go_by_events() -> None:
+    """SES-19, STP-1: what they wait on only a snapshot tells."""
+    picture = Picture()
+    picture.begin(EMPTY)
+    loaded = {"event": "SessionLoaded", "at": 2.0, "session": "ann", "messages": 0, "queued": 2, "repaired": 0}
+    picture.take("boot-1", "SessionLoaded", loaded)
+    assert picture.sessions["ann"]["queued"] == 2 and picture.sessions["ann"]["waiting_on"] is None
+    picture.take("boot-2", "SessionUnloaded", {"event": "SessionUnloaded", "at": 2.0, "session": "ann"})
+    picture.take("boot-3", "WorkerStopping", {"event": "WorkerStopping", "at": 2.0, "mode": "drain"})
+    assert not picture.sessions and picture.worker["status"] == "stopping" and picture.worker["stop_mode"] == "drain"
+    picture.take("boot-4", "WorkerStopped", {"event": "WorkerStopped", "at": 2.0})
+    assert picture.worker["status"] == "stopped"

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from concorde_trio import Prompt, SessionHarness
-from concorde_trio._sansio.session_changes import AddInput
+from concorde_trio._sansio.session_changes import AddInput, LinkInputs
 from concorde_trio.conversations.outside import Sent, submit_from_outside
 from concorde_trio.conversations.session_input import SESSION_INPUT
 from concorde_trio.errors import InputConflict, StoreError
@@ -207,5 +207,29 @@ def test_what_waited_for_a_later_inputs_run_gets_its_own_when_that_one_never_com
             await talk.quiet()
             assert talk.state("C") is InputState.CANCELLED and talk.state("B") is InputState.DELIVERED
             assert (await talk.texts())[-2:] == ["B", "so"]
+
+    play(main)
+
+
+def test_what_is_said_while_a_run_hands_over_comes_after_what_it_leaves() -> None:
+    """SES-10, SES-21: B's signal is in the commit that ends the run, and D is said before that commit is made."""
+
+    async def main() -> None:
+        store = WorkerStore()
+        model = FieldModel(fails(400, after=10), then=says("so"))
+        async with talking(model, store=store) as talk:
+            said: list[str] = []
+
+            async def hook(number: int, changes: Sequence[Any]) -> None:
+                if not said and any(isinstance(each, LinkInputs) for each in changes):
+                    said.append("D")
+                    await talk.say("D", id="D")
+
+            await talk.chat("A")
+            await trio.sleep(1)
+            await talk.say("B", id="B")
+            store.on_commit = hook
+            await talk.quiet()
+            assert said and [each.id for message in await talk.messages() for each in message.inputs][1:] == ["B", "D"]
 
     play(main)

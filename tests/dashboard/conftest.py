@@ -12,7 +12,7 @@ import pytest
 from tests.dashboard.house import House
 from tests.dashboard.watched_page import WatchedPage
 
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM_PATH = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ARGUMENTS = (
     "--headless=new",
     "--no-sandbox",
@@ -29,11 +29,10 @@ ARGUMENTS = (
 def chromium() -> Iterator[Any]:
     """A browser, for the tests of one file."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not here: pip install playwright")
-    program = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if program is None:
+    if CHROMIUM_PATH is None:
         pytest.skip("there is no Chromium here: apt-get install chromium")
     with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        browser = started.chromium.launch(executable_path=CHROMIUM_PATH, args=list(ARGUMENTS))
         yield browser
         browser.close()
 

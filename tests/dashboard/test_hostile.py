@@ -55,6 +55,7 @@ def test_hostile_texts_are_shown_as_they_are_and_do_nothing(house: House, page: 
     ask.click()
     page.page.wait_for_selector("#ask[open]")
     page.page.keyboard.press("Escape")
+    page.until("() => document.querySelector('#ask').childElementCount === 0")
     made = page.page.evaluate(
         "() => document.querySelectorAll('body script, body style, iframe, svg, img, base, body meta, form:not(#login-form)').length"
     )

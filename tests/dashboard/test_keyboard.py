@@ -78,7 +78,7 @@ def test_a_waiting_run_is_reached_and_read_and_its_chain_is_opened_by_keys_alone
     page.page.keyboard.press("Escape")
     page.page.wait_for_selector("#card", state="hidden")
     page.page.keyboard.press("Enter")
-    page.until_text("#detail h2", "of bob")
+    page.until_text("#detail h2", "bob ·")
     assert page.page.locator("#detail .chain li").count() == 2
 
 
@@ -91,7 +91,7 @@ def test_a_change_is_made_by_keys_alone_and_the_focus_comes_back(house: House, p
     while page.page.evaluate("() => document.activeElement.role") != "grid":
         page.page.keyboard.press("Tab")
     page.page.keyboard.press("Enter")
-    page.until_text("#detail h2", "of ann")
+    page.until_text("#detail h2", "ann ·")
     while page.page.evaluate("() => document.activeElement.textContent") != "Cancel the run":
         page.page.keyboard.press("Tab")
     page.page.keyboard.press("Enter")

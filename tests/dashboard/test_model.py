@@ -163,7 +163,9 @@ def test_a_page_that_followed_and_one_that_was_just_opened_show_the_same(
             for each in (page, new):
                 each.show(view)
                 each.page.wait_for_selector(f"#panel-{view} .row")
-                rows = [row.split("\n") for row in each.texts(f"#panel-{view} .row")]
-                tables.append(sorted([row[place] for place in columns if place < len(row)] for row in rows))
+                rows = each.page.locator(f"#panel-{view} .row:visible").evaluate_all(
+                    "rows => rows.map(row => [...row.children].map(cell => cell.textContent))"
+                )
+                tables.append(sorted([row[place] for place in columns] for row in rows))
             assert tables[0] == tables[1], view
         new.check()

@@ -118,7 +118,7 @@ def test_locks_sessions_and_signals_are_listed_with_what_the_server_says_of_them
     page.until_text("#panel-locks .row:first-child, #panel-locks .row", "kitchen")
     rows = {row.split("\n")[1]: row.split("\n") for row in page.texts("#panel-locks .row")}
     assert rows["kitchen"][0] == "resource"
-    assert rows["kitchen"][2].startswith("ann ")
+    assert rows["kitchen"][2].startswith("ann ·")
     assert rows["kitchen"][3] == "1"
     page.show("sessions")
     page.until("() => document.querySelector('#panel-sessions .row')?.textContent.includes('left, then it is stopped')")

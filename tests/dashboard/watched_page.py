@@ -70,8 +70,8 @@ class WatchedPage:
         return found
 
     def until(self, script: str, argument: Any = None) -> Any:
-        """What a JavaScript function gives, once that is true."""
-        return self.page.wait_for_function(script, arg=argument).json_value()
+        """What a JavaScript function gives, once that is true. Asked by the clock: a page in the background draws nothing."""
+        return self.page.wait_for_function(script, arg=argument, polling=50).json_value()
 
     def until_text(self, selector: str, text: str) -> None:
         """Wait until an element says this."""

@@ -84,6 +84,7 @@ class RunsOfSessions(Sessions):
         self.hears()
         waiting, changes = world.store.queued(), machine.end_run()
         waiting = [each for each in waiting if each in machine.linked]
+        machine.handing_over = bool(changes)
         if between == "crash":
             world.crash()
         else:
@@ -95,6 +96,8 @@ class RunsOfSessions(Sessions):
                 machine.resume()
             world.pump()
             world.store.apply(changes)
+            machine.handed_over()
+            world.pump()
         self.every_input_has_a_signal_or_a_run_that_comes()
         world.machine.timer()
         if self.signal_id is not None:

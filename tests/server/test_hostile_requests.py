@@ -217,6 +217,16 @@ async def test_a_body_that_passes_its_bound_during_the_answer_ends_the_connectio
             assert b"0\r\n\r\n" not in await connection.rest()
 
 
+async def test_a_body_whose_end_is_said_twice_is_refused_and_ends_its_connection(server: str) -> None:
+    """SRV-5: whoever stands between could take what follows for another request than we do."""
+    both = request("/signals", AUTH, "content-length: 6", "transfer-encoding: chunked", method="POST")
+    hidden = request("/healthz")
+    async with wire(server) as connection:
+        await connection.send(both + b"0\r\n\r\n" + hidden)
+        assert checked(await connection.answer()) == 400
+        assert await connection.answer() is None
+
+
 @pytest.mark.parametrize("size", [1, 300_000, 1_500_000])
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_a_body_that_nobody_reads_leaves_the_connection_usable_or_closed(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from quart import Response
+from quart import Blueprint, Quart, Response
 from quart_trio import QuartTrio
 
-from concorde_trio.errors import UsageError
+from concorde_trio.errors import CannotServe, UsageError
 from concorde_trio.server.access import Access
 from concorde_trio.server.app import agent_server, install
 from concorde_trio.server.attribution import current_run
@@ -122,6 +122,47 @@ async def test_a_route_of_theirs_that_would_hide_one_of_ours_is_refused(house: H
     other.add_url_rule("/login", "log_in", lambda: "their login", methods=["DELETE"])
     install(other, house.worker)
     assert await (await other.test_client().get("/", headers={"host": "localhost"})).get_data() == b"their home"
+
+
+async def test_a_route_of_theirs_hides_ours_whatever_its_segments_are_called(house: House) -> None:
+    """SRV-1: /runs/<anything> takes every run from us."""
+    for path in ("/runs/<run>", "/sessions/<int:number>"):
+        app = QuartTrio("theirs")
+        app.add_url_rule(path, "theirs", lambda **segments: "theirs")
+        with pytest.raises(UsageError, match=f"GET {path}"):
+            install(app, house.worker)
+
+
+async def test_a_route_of_theirs_that_ours_would_hide_keeps_the_app_from_being_served() -> None:
+    """SRV-1: added after ours it would never be asked, and nobody would say so."""
+
+    def add(app: QuartTrio) -> None:
+        app.add_url_rule("/metrics", "theirs", lambda: "their metrics")
+
+    with pytest.RaisesGroup(pytest.RaisesExc(CannotServe, match="GET /metrics"), flatten_subgroups=True):
+        async with open_house(prepare=add):
+            pytest.fail("it is served")
+
+
+async def test_an_app_without_trio_is_refused_at_once(house: House) -> None:
+    """SRV-1: it would answer every request with an error."""
+    for app in (Quart("theirs"), "theirs"):
+        with pytest.raises(UsageError, match="must be a QuartTrio"):
+            install(app, house.worker)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="must be a QuartTrio"):
+        Quart("theirs").register_blueprint(agent_server(house.worker, Access.on("127.0.0.1")))
+
+
+async def test_the_routes_can_be_nested_in_a_blueprint_of_theirs(house: House) -> None:
+    """SRV-1, SRV-5: and answer wrong methods there, too."""
+    app, api = QuartTrio("theirs"), Blueprint("api", __name__)
+    access = Access.on("127.0.0.1", operator_token=OPERATOR)
+    api.register_blueprint(agent_server(house.worker, access), url_prefix="/agents")
+    app.register_blueprint(api, url_prefix="/api")
+    headers = {"authorization": f"Bearer {OPERATOR}", "host": "localhost"}
+    assert (await app.test_client().get("/api/agents/signals", headers=headers)).status_code == 200
+    refused = await app.test_client().delete("/api/agents/signals", headers=headers)
+    assert (refused.status_code, refused.content_type) == (405, "application/problem+json")
 
 
 async def test_an_app_has_one_agent_server(house: House) -> None:

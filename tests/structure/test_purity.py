@@ -54,6 +54,6 @@ def test_every_library_is_a_dependency_that_we_declare() -> None:
     says = project()["project"]
     declared = [*says["dependencies"], *(one for extra in says["optional-dependencies"].values() for one in extra)]
     names = {re.split(r"[^A-Za-z0-9_-]", one)[0].replace("-", "_").lower() for one in declared}
-    # Parts of what quart-schema[msgspec], quart and mcp are to their users.
-    brought = {"msgspec", "werkzeug", "mcp_types"}
+    # Parts of what quart-schema[msgspec], quart, mcp and opentelemetry-api are to their users.
+    brought = {"msgspec", "werkzeug", "mcp_types", "opentelemetry"}
     assert not {name: where for name, where in _libraries().items() if name not in names | brought}

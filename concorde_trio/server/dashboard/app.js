@@ -20,6 +20,7 @@ const ASK_EVERY = 1_000; // milliseconds between two looks at what sessions in s
 const ASK_MOST = 6; // of them at once
 const HOLDS_EVERY = 5; // seconds after which the time left of a hold is asked for again, since progress moves it
 const SIGNALS_EVERY = 2_000;
+const ROOM = 5_000; // runs in the lock table, of which a snapshot has twice as many
 
 const model = new Model();
 const wire = new Wire({ state: showState, reset, event: (event) => model.take(event), told });
@@ -40,9 +41,15 @@ const shown = {
   left: () => card.hideSoon(),
 };
 const card = new Card(part("card"));
-card.gone = () => lanes.light(null);
+card.gone = () => lanes.light(looked());
 const detail = new Detail(part("detail"), model, wire, actions, shown);
 const stuck = new Stuck({ counts: part("counts"), stuck: part("stuck") }, model, wire, actions, shown);
+
+/** The chain of the run that stands in the panel, null if none does. */
+function looked() {
+  const run = detail.on?.type === "run" ? model.runs.get(detail.on.id) : undefined;
+  return run === undefined ? null : model.lines.chain(run);
+}
 
 // --- views ----------------------------------------------------------------------------------------------------
 
@@ -140,6 +147,7 @@ function frame(at) {
     dirty = false;
     listedAt = at;
     views[view].refresh();
+    if (card.run === null) lanes.light(looked());
     stuck.refresh();
     detail.refresh();
     const numbers = figures(model);
@@ -165,6 +173,9 @@ setInterval(() => {
   }
   if (now - tickedAt >= 1000) {
     tickedAt = now;
+    model.sweepLanes(wire.now() - lanes.window);
+    // There is room again for what the snapshot left out.
+    if (model.more > 0 && model.live.size < ROOM && wire.state === "live") wire.anew();
     dirty = true;
     frameSoon();
     if (!part("card").hidden) tick(part("card"));

@@ -1,7 +1,7 @@
 // The chain of who waits for whom and why, to its root: as a list for the card that stands by a run, and for the panel.
 
 import { button, fill, h, ticking } from "./dom.js";
-import { brief, count, line, sessionName, span } from "./text.js";
+import { brief, count, line, runName, sessionName, span } from "./text.js";
 
 const ENDS = 3; // hops shown at either end of a long chain
 const WORDS = {
@@ -41,7 +41,7 @@ export function waitingWords(session, now, { brief: short = false } = {}) {
 
 /** One run of a chain. `now()`: the server's time. `go(run)`, if given, makes it something to press. */
 function who(model, run, now, go) {
-  const name = `${sessionName(run.session, 40)} · ${brief(run.id)}`;
+  const name = runName(run);
   return h(
     "div",
     { class: "who" },
@@ -54,7 +54,7 @@ function because(edges) {
   const [first, ...others] = edges;
   const says = (edge) => [h("em", { class: "other" }, lockWords(edge.space, edge.name)), edge.position > 1 ? `, number ${edge.position + 1} in line` : ""];
   // The chain goes on with the first; who is in the way of the others is said here.
-  const aside = others.slice(0, 3).map((edge) => h("div", { class: "because" }, "waits for ", says(edge), h("span", { class: "other" }, `, behind ${sessionName(edge.blocker.session, 40)} · ${brief(edge.blocker.id)}`)));
+  const aside = others.slice(0, 3).map((edge) => h("div", { class: "because" }, "waits for ", says(edge), h("span", { class: "other" }, `, behind ${runName(edge.blocker)}`)));
   if (others.length > 3) aside.push(h("div", { class: "because" }, `waits for ${others.length - 3} more`));
   return [...aside, h("div", { class: "because" }, aside.length > 0 ? "and for " : "waits for ", says(first), ", behind:")];
 }

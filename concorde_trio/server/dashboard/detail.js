@@ -5,7 +5,7 @@
 import { chainList, lockWords, phaseWords, waitingWords } from "./chain.js";
 import { button, fill, h, rebuild, tick, ticking } from "./dom.js";
 import { signalPhase } from "./lists.js";
-import { brief, count, line, moment, seen, sessionName, span } from "./text.js";
+import { brief, count, line, moment, runName, seen, sessionName, span } from "./text.js";
 import { pathTo } from "./wire.js";
 
 const MOST = 20_000; // characters of a payload or text that are shown
@@ -117,7 +117,7 @@ export class Detail {
     const chain = model.lines.chain(run);
     rebuild(head, JSON.stringify([run.id, phase, session?.loaded]), () =>
       this.#head(
-        `Run ${brief(run.id)} of ${sessionName(run.session, 40)}`,
+        runName(run),
         [
           h("span", { class: "badge", "data-phase": phase }, phaseWords(phase)),
           run.endedAt === null || run.held ? ticking(() => `for ${span(wire.now() - model.sinceOf(run))}`) : h("span", {}, `after ${span(run.endedAt - (run.startedAt ?? run.queuedAt))}`),
@@ -278,7 +278,7 @@ export class Detail {
       runs.length === 0
         ? h("p", { class: "dim" }, "Nobody: it is free.")
         : h("ol", { class: "chain" }, runs.slice(0, SHOWN).map((run) => h("li", { "data-phase": model.phaseOf(run) },
-          h("div", { class: "who" }, button(`${sessionName(run.session, 40)} · ${brief(run.id)}`, { class: "text other", "data-key": `go ${run.id}` }, () => this.shown.run(run)), ticking(() => `${phaseWords(model.phaseOf(run))} for ${span(wire.now() - model.sinceOf(run))}`, { class: "dim" })))),
+          h("div", { class: "who" }, button(runName(run), { class: "text other", "data-key": `go ${run.id}` }, () => this.shown.run(run)), ticking(() => `${phaseWords(model.phaseOf(run))} for ${span(wire.now() - model.sinceOf(run))}`, { class: "dim" })))),
         runs.length > SHOWN ? h("li", { class: "skip-over" }, `and ${count(runs.length - SHOWN, "run")} more`) : null),
     ]);
     fill(extra);

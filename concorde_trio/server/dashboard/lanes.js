@@ -53,7 +53,7 @@ export class Lanes {
       this.find = find.value.toLowerCase();
       this.refresh();
     });
-    const windows = [[60, "1 minute"], [120, "2 minutes"], [600, "10 minutes"], [3600, "1 hour"], [21600, "6 hours"]];
+    const windows = [[30, "30 seconds"], [60, "1 minute"], [120, "2 minutes"], [600, "10 minutes"], [3600, "1 hour"], [21600, "6 hours"]];
     const choose = h("select", {}, windows.map(([seconds, words]) => h("option", { value: seconds, selected: seconds === this.window }, words)));
     choose.addEventListener("change", () => {
       this.window = Number(choose.value);
@@ -108,7 +108,6 @@ export class Lanes {
   /** Which lanes there are, in an order that does not change under a hand. */
   refresh() {
     const now = this.wire.now();
-    this.model.sweepLanes(now - this.window);
     const busy = [];
     const idle = [];
     const known = new Set(this.order.map((lane) => lane.name));
@@ -119,7 +118,7 @@ export class Lanes {
       const last = lane.ended.at(-1);
       const ended = last === undefined ? 0 : (last.releasedAt ?? last.endedAt ?? 0);
       if (lane.live.size > 0 || ended > now - CALM) busy.push(lane);
-      else if (ended > now - this.window || this.model.sessions.get(lane.name)?.loaded) idle.push(lane);
+      else if (ended > now - this.window) idle.push(lane);
     }
     for (const name of this.firstSeen.keys()) if (!this.model.lanes.has(name)) this.firstSeen.delete(name);
     const bySeen = (one, other) => this.firstSeen.get(one.name) - this.firstSeen.get(other.name);
@@ -229,7 +228,7 @@ export class Lanes {
       const bar = parts.bars[used] ?? (parts.bars[used] = parts.track.appendChild(h("div", { class: "bar" })));
       used += 1;
       bar.hidden = false;
-      mark(bar, "class", `bar${kind === "" ? "" : ` ${kind}`}${long < 44 ? " slim" : ""}${kind === "left" ? "" : this.#lit(run)}`);
+      mark(bar, "class", `bar${kind === "" ? "" : ` ${kind}`}${long < 56 ? " slim" : ""}${kind === "left" ? "" : this.#lit(run)}`);
       mark(bar, "data-phase", phase);
       mark(bar, "data-run", run.id);
       mark(bar, "data-cell", cell ? run.id : null);
@@ -240,7 +239,7 @@ export class Lanes {
       if (bar.style.transform !== shift) bar.style.transform = shift;
       const size = `${long.toFixed(1)}px`;
       if (bar.style.width !== size) bar.style.width = size;
-      say(bar, long > 44 && kind !== "wait" ? words : "");
+      say(bar, long > 56 && kind !== "wait" ? words : "");
       return bar;
     };
     for (const run of drawn) {
@@ -313,6 +312,7 @@ export class Lanes {
 
   /** Marks the runs of a chain in the lanes; null for none. */
   light(chain) {
+    if (chain === null && this.lit === null) return;
     this.lit = chain === null ? null : new Map(chain.map(({ run }, number) => [run, number === 0 ? "lit" : "linked"]));
     this.grid.paintSoon();
   }

@@ -5,7 +5,7 @@ import { lockWords, phaseWords, waitingWords } from "./chain.js";
 import { fill, h, mark, say } from "./dom.js";
 import { Grid } from "./grid.js";
 import { nothingYet } from "./lanes.js";
-import { brief, count, line, moment, sessionName, span } from "./text.js";
+import { brief, count, line, moment, runName, sessionName, span } from "./text.js";
 
 const HEIGHT = 34;
 let made = 0;
@@ -137,7 +137,7 @@ export function runList(panel, model, wire, open) {
       }
       return found;
     },
-    says: (found) => count(found.length, "run"),
+    says: (found) => `${count(found.length, "run")}${model.more > 0 ? `; ${model.more.toLocaleString("en")} more are in line and not listed` : ""}`,
     key: (run) => run.id,
     open,
     empty: nothingYet,
@@ -159,12 +159,12 @@ export function lockList(panel, model, wire, open) {
       ["Held by", (cell, lock) => {
         const number = split(lock);
         const run = lock.runs[number - 1];
-        say(cell, run === undefined ? (lock.runs.length > 0 ? "nobody yet" : "") : `${sessionName(run.session, 30)} ${brief(run.id)}, ${SHORT[model.phaseOf(run)]} ${span(wire.now() - model.sinceOf(run))}${number > 1 ? `, and ${number - 1} more` : ""}`);
+        say(cell, run === undefined ? (lock.runs.length > 0 ? "nobody yet" : "") : `${runName(run, 30)}, ${SHORT[model.phaseOf(run)]} ${span(wire.now() - model.sinceOf(run))}${number > 1 ? `, and ${number - 1} more` : ""}`);
       }],
       ["In line", (cell, lock) => say(cell, String(lock.runs.length - split(lock) || "")), "num"],
       ["Next", (cell, lock) => {
         const run = lock.runs[split(lock)];
-        say(cell, run === undefined ? "" : `${sessionName(run.session, 30)} ${brief(run.id)}, ${span(wire.now() - run.queuedAt)}`);
+        say(cell, run === undefined ? "" : `${runName(run, 30)}, ${span(wire.now() - run.queuedAt)}`);
       }],
     ],
     items: (find, state) => {

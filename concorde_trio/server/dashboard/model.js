@@ -8,6 +8,7 @@ const KEPT_ENDED = 10_000; // runs that are over and still listed
 const KEPT_SETTLED = 5_000; // signals that are settled and still listed
 const KEPT_LANE = 60; // ended runs that a lane still draws
 
+const KEPT_LANES = 3_000;
 const KEPT_NEWS = 100;
 
 const OVER = new Set(["done", "failed", "limited", "cancelled"]);
@@ -31,6 +32,7 @@ export class Model {
     this.holding = new Map(); // kind → whether its handler has a post phase, as far as that was seen
     this.worker = { status: "running", error: null };
     this.news = []; // what went wrong lately, `{at, text, bad, type, id}`, oldest first
+    this.more = 0; // runs in line that the snapshot had no room for; they are behind all that it had
     this.order = 0;
     this.changed("all");
   }
@@ -122,12 +124,15 @@ export class Model {
     return lane;
   }
 
-  /** Takes away lanes that have nothing since `moment`, so that fresh sessions do not pile up. */
+  /** Takes away lanes that have nothing since `moment`, and the oldest idle ones of too many: fresh sessions pile up. */
   sweepLanes(moment) {
+    let tooMany = this.lanes.size - KEPT_LANES;
     for (const [name, lane] of this.lanes) {
-      if (lane.live.size === 0 && !this.sessions.get(name)?.loaded) {
-        const last = lane.ended.at(-1);
-        if (last === undefined || (last.releasedAt ?? last.endedAt ?? 0) < moment) this.lanes.delete(name);
+      if (lane.live.size > 0) continue;
+      const last = lane.ended.at(-1);
+      if (tooMany > 0 || last === undefined || (last.releasedAt ?? last.endedAt ?? 0) < moment) {
+        this.lanes.delete(name);
+        tooMany -= 1;
       }
     }
   }
@@ -178,8 +183,12 @@ export class Model {
   }
 
   onRunStarted(event) {
-    const run = this.runs.get(event.run_id);
-    if (run !== undefined) this.putRun({ id: run.id, state: "running", startedAt: event.at });
+    if (!this.runs.has(event.run_id)) {
+      this.more = Math.max(0, this.more - 1);
+      this.putSignal({ id: event.signal_id, state: "processing", phase: "running" });
+      this.putRun({ id: event.run_id, signal: event.signal_id, session: event.session, queuedAt: event.at });
+    }
+    this.putRun({ id: event.run_id, state: "running", startedAt: event.at });
   }
 
   onRunStopping(event) {
@@ -189,7 +198,10 @@ export class Model {
 
   onRunEnded(event) {
     const run = this.runs.get(event.run_id);
-    if (run === undefined) return;
+    if (run === undefined) {
+      this.more = Math.max(0, this.more - 1);
+      return;
+    }
     const held = event.held ?? (event.started && this.signals.get(run.signal)?.holds === true);
     this.putRun({ id: run.id, state: event.state, error: event.error, endedAt: event.at, stopping: null, held });
   }
@@ -353,6 +365,8 @@ export class Model {
         session.loaded = false;
         session.holds = [];
         on("input");
+        // What is not in memory is listed only while something of it still needs to be seen.
+        if (!session.queued && !session.abandoned.some((each) => each.ended === null)) this.sessions.delete(name);
         break;
     }
     this.changed("sessions");

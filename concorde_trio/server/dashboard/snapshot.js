@@ -44,6 +44,7 @@ export function load(model, snapshot, rows) {
     status: snapshot.worker.stop_mode === null ? snapshot.worker.status : `stopping (${snapshot.worker.stop_mode})`,
     error: snapshot.worker.last_error,
   };
+  model.more = snapshot.more_runs ?? 0;
   const past = rows.runs.filter((row) => row.ended_at !== null && row.ended_at <= snapshot.at);
   const held = new Set(snapshot.runs.filter((row) => row.state === "held").map((row) => row.id));
   putSignals(model, rows.signals.toReversed(), snapshot.at);

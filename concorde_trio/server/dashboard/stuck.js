@@ -3,15 +3,15 @@
 
 import { phaseWords, waitingWords } from "./chain.js";
 import { button, h, mark, rebuild, say, tick, ticking } from "./dom.js";
-import { brief, count, line, sessionName, span } from "./text.js";
+import { brief, count, line, runName, sessionName, span } from "./text.js";
 
-const SHOWN = 6;
+const SHOWN = 8;
 const LONG = 60; // seconds after which waiting is called long
 const RECENT = 900; // seconds for which a failure is mentioned
 
 /** The figures at the top. */
 export function figures(model) {
-  const found = { running: 0, waiting: 0, held: 0, asking: 0, failed: 0 };
+  const found = { running: 0, waiting: model.more, held: 0, asking: 0, failed: 0 };
   for (const run of model.live.values()) {
     if (run.state === "running") found.running += 1;
     else if (run.state === "pending") found.waiting += 1;
@@ -176,7 +176,7 @@ export class Stuck {
     };
     const session = model.sessions.get(run.session);
     return [
-      h("div", { class: "what" }, h("strong", { class: "other" }, `${sessionName(run.session, 40)} · ${brief(run.id)} ${held}`), ticking(why, { class: "why other" })),
+      h("div", { class: "what" }, h("strong", { class: "other" }, `${runName(run)} ${held}`), ticking(why, { class: "why other" })),
       h("div", { class: "acts" },
         run.state === "running" && session?.loaded ? button("Interrupt", { "data-key": `${key} interrupt`, class: "danger", "aria-label": `Interrupt ${sessionName(run.session, 40)}` }, () => this.actions.interrupt(session)) : null,
         run.state === "running" || run.state === "pending" ? button("Cancel", { "data-key": `${key} cancel`, class: "danger", "aria-label": `Cancel run ${brief(run.id)} of ${sessionName(run.session, 40)}` }, () => this.actions.cancelRun(run, others ?? 0)) : null,

@@ -61,9 +61,16 @@ export function brief(id) {
   return line(start.length > 8 ? `${start.slice(-6)}${tail}` : id, 20);
 }
 
+const FRESH = /^run_[0-9A-Za-z-]{12,}$/;
+
+/** A run by its session and its id; a fresh session is named by its run already. */
+export function runName(run, most = 40) {
+  return FRESH.test(run.session) ? sessionName(run.session) : `${sessionName(run.session, most)} · ${brief(run.id)}`;
+}
+
 /** A session's name; the fresh one of a run says that it is one. */
 export function sessionName(name, most = 60) {
-  return /^run_[0-9A-Za-z-]{12,}$/.test(name) ? `fresh session ${brief(name.slice(4))}` : line(name, most);
+  return FRESH.test(name) ? `fresh session ${brief(name.slice(4))}` : line(name, most);
 }
 
 /** A JSON value on one line. */

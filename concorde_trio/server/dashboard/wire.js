@@ -125,6 +125,12 @@ export class Wire {
     if (this.state === "lost" || this.state === "connecting") this.start();
   }
 
+  /** Begins anew from a snapshot. */
+  anew() {
+    this.lastId = null;
+    this.start();
+  }
+
   /** Begins to follow, from a snapshot or from where it was. */
   start() {
     this.#stop();
@@ -169,8 +175,7 @@ export class Wire {
   #heard({ event, id, data }) {
     if (event === "reset") {
       // Whatever was applied until now may have a gap behind it.
-      this.lastId = null;
-      this.start();
+      this.anew();
       return;
     }
     if (id !== undefined && id !== "") this.lastId = id;
