@@ -76,7 +76,13 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start it, and wait until it takes connections."""
-        settings = ("fsync=off", "listen_addresses=", f"unix_socket_directories={self.folder}", "max_connections=80")
+        settings = (
+            "fsync=off",
+            "dynamic_shared_memory_type=mmap",
+            "listen_addresses=",
+            f"unix_socket_directories={self.folder}",
+            "max_connections=80",
+        )
         arguments = [str(self._bin / "postgres"), "-D", "data"]
         for setting in settings:
             arguments += ["-c", setting]
