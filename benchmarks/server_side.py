@@ -5,6 +5,7 @@ It says where it listens in one line of JSON and ends with its input.
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import time
@@ -82,6 +83,8 @@ async def _worker(serving: Callable[[SignalWorker, str], Awaitable[None]]) -> No
         url = await nursery.start(partial(serve, app, closing=closing, mask=worker.mask))
         await worker.emit("one")
         await running.wait()
+        gc.collect()
+        gc.freeze()  # as the command ``serve`` does
         await serving(worker, url)
         closing.set()
         over.set()

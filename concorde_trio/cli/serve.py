@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -112,6 +113,9 @@ async def _run(gateway: Gateway, target: str, as_json: bool) -> None:
 
 async def _start(nursery: trio.Nursery, gateway: Gateway, target: str, as_json: bool) -> None:
     url: str = await nursery.start(gateway.run)
+    # What is here now stays: to look through all of it for garbage would hold up everything for 50 ms, every so often.
+    gc.collect()
+    gc.freeze()
     if as_json:
         # On one line, so that who started this can read a line and go on.
         say(json.dumps({"url": url, "link": gateway.link, "pid": os.getpid()}))

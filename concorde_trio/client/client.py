@@ -93,8 +93,7 @@ class Client:
         ``key``: the same kind and key give the first signal's id however often they are sent (SIG-7), so that after
         ServerGone it can be sent again.
         """
-        # A header's value is bytes; the server reads these as UTF-8.
-        headers = {} if key is None else {"idempotency-key": key.encode()}
+        headers = {} if key is None else {"idempotency-key": key}
         found = await self._post("signals", body={"kind": kind, "payload": payload}, headers=headers)
         return str(_member(found, "id"))
 

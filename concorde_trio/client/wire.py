@@ -7,6 +7,7 @@ went wrong leaves as an exception of this package, with the server's own words.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, Self, TypeVar, cast
@@ -35,6 +36,7 @@ CLOSING = 5.0
 """Seconds that closing the connections may take."""
 BUFFERED = 1_000
 """Pieces that may have come already when a body is left."""
+_HEADER = re.compile(rb"([^\x00-\x20\x7f]([^\x00-\x08\x0a-\x1f\x7f]*[^\x00-\x20\x7f])?)?")
 SILENCE = 30.0
 """Seconds without a byte after which a stream of events is given up; a living server says something every few."""
 
@@ -83,15 +85,13 @@ class Wire:
     """Connections to one server. Entered once."""
 
     def __init__(self, url: str, token: str | None, timeout: float, headers: Mapping[str, str]) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise UsageError(f"the address of a server is http://HOST:PORT, not {url!r:.200}")
+        self._secure = _scheme(url) == "https"
         self.url = url.rstrip("/")
         self.timeout = timeout
-        self._secure = parts.scheme == "https"
         self._headers = {"accept-encoding": "identity", "user-agent": "concorde-trio", **headers}
         if token is not None:
             self._headers["authorization"] = f"Bearer {token}"
+        _sendable(self._headers)
         self._http: httpx2.AsyncClient | None = None
         self._life = AsyncExitStack()
 
@@ -124,7 +124,7 @@ class Wire:
         headers: Mapping[str, str | bytes] | None = None,
     ) -> tuple[int, Any]:
         """The status and the JSON document of an answer that is no error; what is None in ``query`` is left out."""
-        content = None if body is None else json.dumps(body).encode()
+        content = None if body is None else _json(body)
         sent = {"accept": "application/json", **(headers or {})}
         if content is not None:
             sent["content-type"] = "application/json"
@@ -171,7 +171,7 @@ class Wire:
             raise UsageError("a name or an id must have at least 1 character; this one is empty")
         asked = {name: str(value) for name, value in (query or {}).items() if value is not None}
         path = "".join(f"/{_segment(each)}" for each in segments)
-        sent = [(name.encode(), text if isinstance(text, bytes) else text.encode()) for name, text in headers.items()]
+        sent = _sendable(headers)
         async with self._http.stream(
             method, self.url + path, params=asked or None, headers=sent, content=content, **more
         ) as response:
@@ -238,6 +238,41 @@ async def _leaving(pieces: AsyncGenerator[T]) -> AsyncIterator[AsyncGenerator[T]
             except (StopAsyncIteration, httpx2.TransportError, httpx2.StreamError):
                 pass
         await pieces.aclose()  # noqa: ASYNC102 (by now it has ended, or waits for nothing)
+
+
+def _scheme(url: str) -> str:
+    """http or https. UsageError for what is no address of a server."""
+    try:
+        parts = urlsplit(url)
+        bare = not (parts.query or parts.fragment) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        raise UsageError(f"the address of a server is http://HOST:PORT, not {url!r:.200}") from None
+    if parts.username is not None or parts.password is not None:
+        raise UsageError("the address of a server has no login in it; give the token as token=...")
+    if parts.scheme not in ("http", "https") or not parts.hostname or not bare:
+        raise UsageError(f"the address of a server is http://HOST:PORT, not {url!r:.200}")
+    return parts.scheme
+
+
+def _json(body: Any) -> bytes:
+    try:
+        return json.dumps(body).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"what is sent must be JSON: {error}") from None
+
+
+def _sendable(headers: Mapping[str, str | bytes]) -> list[tuple[bytes, bytes]]:
+    """The headers as bytes, text in UTF-8. UsageError, which says nothing of the value, for one that HTTP cannot carry."""
+    found = []
+    for name, text in headers.items():
+        try:
+            value = text if isinstance(text, bytes) else text.encode()
+        except UnicodeEncodeError:
+            value = b"\0"
+        if not _HEADER.fullmatch(value):
+            raise UsageError(f"the {name} header can have no control characters, and no spaces at its ends")
+        found.append((name.encode(), value))
+    return found
 
 
 def _segment(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import resource
 import socket
 import sys
 from collections.abc import Callable
@@ -50,7 +51,7 @@ UNSENT = 64 * 1024
 class ServerLimits:
     """Every bound of a server. ``stop``: seconds from its stop's begin until what is left is aborted.
 
-    ``connections``: how many there may be. For one more the one that has been idle for longest is closed; where every one has a
+    ``connections``: how many there may be, at most half of the files that the process may have open. For one more the one that has been idle for longest is closed; where every one has a
     request that is being answered, the new one gets a 503.
     """
 
@@ -142,6 +143,7 @@ class _Server:
     def __init__(self, app: AppWrapper, limits: ServerLimits) -> None:
         self._app = app
         self._limits = limits
+        self._most = _affordable(limits.connections)
         self._config = _config(limits)
         self._context = WorkerContext(None)
         self._connections: set[Connection] = set()
@@ -172,7 +174,7 @@ class _Server:
 
     async def _handle(self, stream: trio.SocketStream) -> None:
         connection = Connection(self._app, self._config, self._context, self._limits.connection, stream)
-        if len(self._connections) >= self._limits.connections and not self._make_room():
+        if len(self._connections) >= self._most and not self._make_room():
             await _refuse(stream)
             return
         self._connections.add(connection)
@@ -234,6 +236,12 @@ def _config(limits: ServerLimits) -> Config:
     config.include_server_header = False
     config.keep_alive_max_requests = sys.maxsize
     return config
+
+
+def _affordable(connections: int) -> int:
+    # The other half is for the store, for programs and models of runs, and for who is told that there is no room.
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return connections if files == resource.RLIM_INFINITY else min(connections, max(1, files // 2))
 
 
 def _reason(error: Exception) -> str:

@@ -202,12 +202,45 @@ async def test_what_is_left_or_cancelled_in_the_middle_leaves_nothing_open() -> 
 
 
 @pytest.mark.parametrize(
-    "url", ["127.0.0.1:80", "ftp://localhost", "http://", "http://localhost/?a=1", "http://h#x", ""]
+    "url",
+    [
+        "127.0.0.1:80",
+        "http://[::1",
+        "http://127.0.0.1:99999",
+        "ftp://localhost",
+        "http://",
+        "http://localhost/?a=1",
+        "http://h#x",
+        "",
+    ],
 )
 async def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
     """SRV-5: with what one looks like."""
     with pytest.raises(UsageError, match="http://HOST:PORT"):
         Client(url)
+
+
+def test_an_address_with_a_login_is_refused_without_repeating_it() -> None:
+    """SRV-6: nothing secret in an error."""
+    with pytest.raises(UsageError, match="no login") as caught:
+        Client("http://ann:secret@127.0.0.1:1")
+    assert "secret" not in str(caught.value)
+
+
+async def test_what_no_request_can_carry_is_refused_before_anything_is_sent() -> None:
+    """SRV-5, SRV-6: it is no server that went away, and the sentence has no token."""
+    for token in ("secret\ntoken", "secret ", "\ud800secret"):
+        with pytest.raises(UsageError, match="authorization header") as caught:
+            Client("http://127.0.0.1:1", token=token)
+        assert "secret" not in str(caught.value)
+    async with Client("http://127.0.0.1:1") as client:
+        for key in ("a\nb", " a", "\ud800"):
+            with pytest.raises(UsageError, match="idempotency-key header"):
+                await client.emit("kind", key=key)
+        with pytest.raises(UsageError, match="concorde-run-tag header"):
+            await client.current_run("a\rb")
+        with pytest.raises(UsageError, match="must be JSON"):
+            await client.emit("kind", object())
 
 
 async def test_a_client_is_used_while_it_is_entered() -> None:

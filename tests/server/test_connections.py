@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 from contextlib import AsyncExitStack
 
 import pytest
 import trio
 from quart_trio import QuartTrio
 
+from concorde_trio.server.connection import ConnectionLimits
 from concorde_trio.server.serving import ServerLimits
 from tests.server.house import House, Wire, open_house, request, wire
 
@@ -85,3 +87,19 @@ async def test_where_all_are_busy_one_more_is_told_so_and_the_others_go_on() -> 
             assert answer.body == b"done"
         async with wire(house.url) as later:
             assert await status(later) == 200
+
+
+async def test_connections_leave_half_of_the_files_that_a_process_may_have_to_its_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SRV-5: without files a worker can neither open its store nor start a program, whoever took them."""
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (2 * MOST, 10_000))
+    patient = ServerLimits(connection=ConnectionLimits(idle=1000))  # so that nothing else closes one
+    async with open_house(limits=patient) as house, AsyncExitStack() as stack:
+        first, *others = await fill(house, stack)
+        async with wire(house.url) as newest:
+            assert await status(newest) == 200
+            with trio.fail_after(60):
+                assert await first.rest() == b""
+            for connection in (*others, newest):
+                assert await status(connection) == 200
