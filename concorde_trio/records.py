@@ -237,6 +237,18 @@ class Usage:
     cost: float | None = None
 
 
+def usage_fault(usage: Usage) -> str | None:
+    """What of it is nothing that anybody can have used, or no store can hold; None if nothing is."""
+    for name in ("input_tokens", "output_tokens", "cached_tokens"):
+        tokens = getattr(usage, name)
+        if type(tokens) is not int or not 0 <= tokens < 2**63:
+            return f"a Usage whose {name} are no whole number from 0 to 2**63 ({type(tokens).__name__})"
+    cost = usage.cost
+    if cost is not None and (type(cost) not in (int, float) or not -1e15 < cost < 1e15):
+        return f"a Usage whose cost is neither None nor a number below 1e15 ({type(cost).__name__})"
+    return None
+
+
 @attrs.frozen(kw_only=True)
 class RunOutcome:
     """How a run ended, as its Runtime tells it (RUN-5). Made by ``ok``, ``failed`` and ``limited``."""

@@ -131,7 +131,7 @@ class Transcript:
             call_id=call.id,
             tool=call.name,
             outcome=outcome,
-            path=path,
+            path=None if path is None else storable_text(path),
         )
         at_index = len(self._messages)
         while at_index and self._messages[at_index - 1].role is Role.TOOL and self._messages[at_index - 1].seq > place:

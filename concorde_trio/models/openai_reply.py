@@ -7,6 +7,7 @@ id, usage, ``[DONE]``) is lived without; a field of a type nobody knows is passe
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NoReturn
 
 import attrs
@@ -40,6 +41,8 @@ _REASONS = {
 }
 _BROKEN = {"error": 500, "insufficient_system_resource": 503}
 """Reasons that say that the server gave up, and the status they stand for."""
+
+_CODE = re.compile("[0-9]{3}")
 
 _STATUS = (("rate_limit", 429), ("overloaded", 529), ("unavailable", 503), ("server_error", 500), ("internal", 500))
 
@@ -234,7 +237,7 @@ def _fail(error: Any) -> NoReturn:
     told = error if isinstance(error, dict) else {}
     for key in ("status", "status_code", "code", "type"):
         value = told.get(key)
-        if isinstance(value, str) and value.isdigit():
+        if isinstance(value, str) and _CODE.fullmatch(value):
             value = int(value)
         if isinstance(value, int) and 400 <= value < 600:
             status = value

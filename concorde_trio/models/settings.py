@@ -14,6 +14,9 @@ from concorde_trio.records import Usage
 CACHE_WRITE = 1.25
 """What a token that is written to a cache costs, where the provider counts those: this much of an input token."""
 
+_MOST = 2**53
+"""More tokens than this nobody has used. The sum of as many reports as there may be stays below 2**63."""
+
 
 @attrs.frozen
 class Prices:
@@ -78,7 +81,7 @@ def body_with(body: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any
 
 def count(value: object) -> int:
     """A number of tokens as a server gives it; 0 for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST else 0
 
 
 def _is_number(value: object) -> bool:

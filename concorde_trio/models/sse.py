@@ -71,6 +71,6 @@ class SseDecoder:
                 found.append(COMMENT)
             case b"data":
                 self._data.append(value)
-                self._size += len(value)
+                self._size += len(value) + 1  # an empty one takes room too
             case b"event":
                 self._name = value

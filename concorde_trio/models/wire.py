@@ -7,6 +7,7 @@ its call (SES-13).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
@@ -188,9 +189,11 @@ def _unused(wanted: str, used: Container[str], limit: int) -> str:
 
 
 def storable(value: JSON) -> JSON:
-    """A JSON value with nothing in it that no provider and no store can hold."""
+    """A JSON value with nothing in it that no provider and no store can hold; NaN, which some servers send, becomes None."""
     if isinstance(value, str):
         return storable_text(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     if isinstance(value, dict):
         return {storable_text(key): storable(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -82,6 +82,10 @@ class Access:
                     "or listen on 127.0.0.1 (SRV-6)"
                 )
             named = None if hosts is None else frozenset(map(_bracketed, hosts))
+        if operator_token is not None and operator_token == agent_token:
+            raise UsageError(
+                "operator_token and agent_token are the same, so that every agent is an operator; choose two"
+            )
         token = secrets.token_urlsafe(32) if operator_token is None else operator_token
         return cls(operator_token=token, agent_token=agent_token, hosts=named)
 

@@ -20,6 +20,7 @@ from concorde_trio._sansio.model_events import ModelEvent, Purpose
 from concorde_trio._sansio.session_terms import CallReport, RequestFailure, StartCall, StartRequest
 from concorde_trio.errors import ModelError
 from concorde_trio.failures import describe, not_cancelled, travels
+from concorde_trio.records import storable_text
 from concorde_trio.sessions.host import Port, Work
 from concorde_trio.sessions.kept_output import keep_whole
 from concorde_trio.sessions.model import Model
@@ -29,6 +30,9 @@ from concorde_trio.sessions.tool import Tool, ToolContext, ToolResult
 from concorde_trio.watchdog import named_work
 
 logger = logging.getLogger("concorde_trio.sessions")
+
+WORDS = 10_000
+"""Characters of a failed request's words that are told."""
 
 
 class LocalWork:
@@ -147,7 +151,7 @@ class LocalHost:
             cause = cause.exceptions[0]
         if isinstance(cause, ModelError):
             return RequestFailure(
-                str(cause),
+                storable_text(str(cause)[:WORDS]),
                 status=cause.status,
                 retry_after=retry_after_seconds(cause.retry_after, self._wall_clock()),
                 connection=cause.connection,

@@ -30,7 +30,7 @@ from concorde_trio._sansio.session_terms import (
     StopRequest,
     TurnResult,
 )
-from concorde_trio.errors import WrongState
+from concorde_trio.errors import UsageError, WrongState
 from concorde_trio.events import Event, InputSettled
 from concorde_trio.log_context import note_session
 from concorde_trio.messages import InputState, ToolCall
@@ -271,7 +271,9 @@ class SessionLoop:
         self.machine.call_over(call_id, registration, report, fired=fired)
 
     def left(self, registration: int, call: ToolCall, leftover: Leftover) -> _Left:
-        """A call leaves work behind."""
+        """A call leaves work behind. UsageError for what is no Leftover."""
+        if not isinstance(leftover, Leftover):
+            raise UsageError(f"what a call leaves is told by a Leftover, not by {leftover!r:.80}")
         left = _Left(self)
         self._put(partial(left.begin, registration, call, leftover))
         return left
@@ -410,7 +412,7 @@ class _Left:
 
     def ended(self, result: str | None = None, /) -> None:
         """It was seen to end."""
-        self._loop._put(partial(self._end, result))
+        self._loop._put(partial(self._end, None if result is None else str(result)))
 
     def _end(self, result: str | None) -> None:
         if self._work is not None:

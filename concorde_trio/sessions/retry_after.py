@@ -9,16 +9,16 @@ from email.utils import parsedate_to_datetime
 _SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 
 
-def retry_after_seconds(header: str | None, now: float) -> float | None:
+def retry_after_seconds(header: object, now: float) -> float | None:
     """Seconds from ``now`` (wall-clock), None if the header says nothing that makes sense: negative, zero, or no time at all."""
     if header is None:
         return None
-    header = header.strip()
-    if _SECONDS.fullmatch(header):
-        wait = float(header)
+    text = str(header).strip()  # a client of a user's own may give a number
+    if _SECONDS.fullmatch(text):
+        wait = float(text)
     else:
         try:
-            wait = parsedate_to_datetime(header).timestamp() - now
+            wait = parsedate_to_datetime(text).timestamp() - now
         except (TypeError, ValueError, OverflowError, OSError):
             return None
     return wait if 0 < wait < math.inf else None

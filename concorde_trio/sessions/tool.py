@@ -14,6 +14,7 @@ import attrs
 import trio
 
 from concorde_trio._sansio.model_events import ToolSpec
+from concorde_trio.errors import UsageError
 
 TIMEOUT = 120.0
 """Seconds that a call may take unless its tool says otherwise."""
@@ -21,22 +22,37 @@ TIMEOUT = 120.0
 ExecKind = Literal["read", "write", "execute", "network"]
 
 
+def _string(given: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not isinstance(value, str):
+        raise UsageError(f"the {attribute.name} of a {type(given).__name__} must be a string, not {value!r:.80}")
+
+
+def _number(given: object, attribute: attrs.Attribute[int], value: object) -> None:
+    if not isinstance(value, int):
+        raise UsageError(f"the {attribute.name} of a {type(given).__name__} must be a whole number, not {value!r:.80}")
+
+
 @attrs.frozen
 class ToolResult:
     """What a call gave. ``is_error``: the tool says that it failed. ``path``: the file with all of a cut output."""
 
-    text: str
+    text: str = attrs.field(validator=_string)
     is_error: bool = False
-    path: str | None = None
+    path: str | None = attrs.field(default=None, validator=attrs.validators.optional(_string))
 
 
 @attrs.frozen
 class Leftover:
     """Work that outlives its call: a process or a thread, its number, and words for a person."""
 
-    what: Literal["process", "thread"]
-    number: int
-    about: str
+    what: Literal["process", "thread"] = attrs.field()
+    number: int = attrs.field(validator=_number)
+    about: str = attrs.field(validator=_string)
+
+    @what.validator
+    def _process_or_thread(self, attribute: attrs.Attribute[str], value: object) -> None:
+        if value not in ("process", "thread"):
+            raise UsageError(f"what a Leftover is must be 'process' or 'thread', not {value!r:.80}")
 
 
 class LeftWork(Protocol):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import trio
 
 from concorde_trio.failures import describe
-from concorde_trio.records import TEXT_LIMIT, RunOutcome, RunState, Usage, storable_text
+from concorde_trio.records import TEXT_LIMIT, RunOutcome, RunState, Usage, storable_text, usage_fault
 from concorde_trio.signals.stopper import Stopper
 
 ENDED = (RunState.DONE, RunState.FAILED, RunState.LIMITED, RunState.CANCELLED)
@@ -54,14 +54,8 @@ def _fault(returned: object) -> str | None:
 def _usage_fault(usage: object) -> str | None:
     if not isinstance(usage, Usage):
         return _expected(f"a RunOutcome whose usage is {type(usage).__name__}, no Usage")
-    for name in ("input_tokens", "output_tokens", "cached_tokens"):
-        tokens = getattr(usage, name)
-        if type(tokens) is not int or not 0 <= tokens < 2**63:
-            return _expected(f"a Usage whose {name} are no whole number from 0 to 2**63 ({type(tokens).__name__})")
-    cost = usage.cost
-    if cost is not None and (type(cost) not in (int, float) or not -1e15 < cost < 1e15):
-        return _expected(f"a Usage whose cost is neither None nor a number below 1e15 ({type(cost).__name__})")
-    return None
+    fault = usage_fault(usage)
+    return None if fault is None else _expected(fault)
 
 
 def _kept(text: str) -> str:

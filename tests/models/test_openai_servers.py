@@ -188,3 +188,16 @@ async def test_fields_of_unknown_types_are_passed_over() -> None:
     assert heard.reply.text == "x"
     assert not [event for event in heard.events if isinstance(event, CallStarted | CallDelta)]
     assert [event for event in heard.events if isinstance(event, UsageReport)] == [UsageReport(Usage())]
+
+
+async def test_numbers_that_no_store_holds_harm_no_session() -> None:
+    """SES-2, SES-9: NaN where a server keeps what is its own, more tokens than there are, a code that is no number."""
+    odd = call(
+        index=0, id="a", function={"name": "t", "arguments": "{}"}, extra_content={"a": float("nan"), "b": [1.5]}
+    )
+    heard = await heard_of(OpenAIModel, [chunk(odd), chunk({}, "tool_calls", usage={"prompt_tokens": 10**4000})])
+    assert heard.reply.provider == {"openai": {"calls": {"0": {"a": None, "b": [1.5]}}}}
+    assert heard.reply.usage == Usage()
+    for code in ("\u00b2", "5" * 5000):
+        heard = await heard_of(OpenAIModel, [sse({"error": {"code": code, "message": "no"}})])
+        assert (heard.error.status, "an error in the reply: no" in str(heard.error)) == (None, True)

@@ -31,7 +31,7 @@ def test_where_a_stream_is_cut_means_nothing(cuts: list[int], end: str, mark: st
 def test_an_event_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """SES-2: a server cannot fill the memory, in one line or in many."""
     monkeypatch.setattr(sse, "LIMIT", 1_000)
-    for piece in (b"x" * 300, b"data: " + b"x" * 300 + b"\n"):
+    for piece in (b"x" * 300, b"data: " + b"x" * 300 + b"\n", b"data:\n" * 300):
         decoder = SseDecoder()
         with pytest.raises(TooLong):
             for _ in range(10):

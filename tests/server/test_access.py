@@ -61,6 +61,14 @@ def test_a_token_that_is_none_is_refused_where_it_is_written(token: str) -> None
         Access.on("127.0.0.1", operator_token=token)
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_agents_have_another_token_than_operators(host: str) -> None:
+    """SRV-6: with the same one there would be one scope, and nobody would see it."""
+    with pytest.raises(UsageError, match="are the same") as caught:
+        Access.on(host, operator_token=OPERATOR, agent_token=OPERATOR)
+    assert OPERATOR not in str(caught.value)
+
+
 def test_a_token_is_not_in_what_is_printed_of_its_access() -> None:
     """SRV-6: a token in a log is no secret."""
     access = Access.on("0.0.0.0", operator_token=OPERATOR, agent_token=AGENT)
