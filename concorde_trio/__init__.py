@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from concorde_trio.signals.template import template_handler
     from concorde_trio.signals.worker import SignalWorker, open_worker
     from concorde_trio.stores.memory import MemoryStore
+    from concorde_trio.stores.postgres.store import PostgresStore
     from concorde_trio.stores.sqlite import SqliteStore
     from concorde_trio.tools.files import file_tools
     from concorde_trio.tools.function import tool
@@ -108,6 +109,7 @@ _HOMES = {
     "Ping": "_sansio.model_events",
     "Port": "sessions.host",
     "PostOutcome": "records",
+    "PostgresStore": "stores.postgres.store",
     "Prompt": "records",
     "Purpose": "_sansio.model_events",
     "ReasoningDelta": "_sansio.model_events",
@@ -198,6 +200,7 @@ __all__ = [
     "Ping",
     "Port",
     "PostOutcome",
+    "PostgresStore",
     "Prompt",
     "Purpose",
     "ReasoningDelta",

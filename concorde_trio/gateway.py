@@ -51,8 +51,8 @@ SERVER_GRACE = 5.0
 class Gateway:
     """Everything of one agent: ``await gateway.run()`` serves until told to stop.
 
-    ``store``: the path of a database, ``sqlite:///PATH`` (``sqlite:////PATH`` is absolute), ``memory:``, or a store. ``runtime``: what executes
-    runs. ``app``: your own QuartTrio app, to which the agent server's routes are added; one is made otherwise, as
+    ``store``: the path of a database, ``sqlite:///PATH`` (``sqlite:////PATH`` is absolute), ``postgresql://…``,
+    ``memory:``, or a store. ``runtime``: what executes runs. ``app``: your own QuartTrio app, to which the agent server's routes are added; one is made otherwise, as
     ``gateway.app``. ``host`` and ``port`` (0: any free one) are where it listens; beyond loopback both tokens must be set
     (SRV-6). ``operator_token``: random at each start unless set. ``session_resources(name)``: the resources that a run of
     input from outside needs, by its session's name, where the runtime keeps sessions (SES-20); none unless given, and then

@@ -19,13 +19,14 @@ import trio
 from concorde_trio.cli.changes import Changes
 from concorde_trio.cli.client import open_client
 from concorde_trio.cli.feed import Feed
+from concorde_trio.cli.queue import store_at
 from concorde_trio.cli.show import STYLES, at, coloured, note, say, visible
-from concorde_trio.cli.stored import BUSY_TIMEOUT, mask_of
+from concorde_trio.cli.stored import mask_of
 from concorde_trio.client.pages import Pages
 from concorde_trio.errors import ConcordeError, RefusedId
-from concorde_trio.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from concorde_trio.cli.queue import StoredQueue
     from concorde_trio.client.client import Client
     from concorde_trio.client.wire import ServerEvent
     from concorde_trio.server.endpoint import Endpoint
@@ -93,7 +94,7 @@ class Follower(ABC):
 
     @abstractmethod
     async def of_database(
-        self, store: SqliteStore, mask: Mask, state: str | None, limit: int, before: int | None
+        self, store: StoredQueue, mask: Mask, state: str | None, limit: int, before: int | None
     ) -> Row:
         """A page of the list of the database."""
 
@@ -152,7 +153,7 @@ class Follower(ABC):
                     pass  # whoever hears it will find out
 
     async def _read_database(self) -> None:
-        store = SqliteStore(self._path, busy_timeout=BUSY_TIMEOUT)
+        store = store_at(self._path)
         async with store.open():
             mask = await mask_of(store)
 

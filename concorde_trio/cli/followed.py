@@ -13,9 +13,9 @@ from concorde_trio.client.pages import Pages
 from concorde_trio.records import RunState, SignalState
 from concorde_trio.signals import documents
 from concorde_trio.signals.store import RunFilter, SignalFilter
-from concorde_trio.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from concorde_trio.cli.queue import StoredQueue
     from concorde_trio.client.client import Client
 
 
@@ -49,7 +49,7 @@ class RunFollower(Follower):
         )
 
     async def of_database(
-        self, store: SqliteStore, mask: Mask, state: str | None, limit: int, before: int | None
+        self, store: StoredQueue, mask: Mask, state: str | None, limit: int, before: int | None
     ) -> Row:
         """The same of the rows."""
         wanted = None if state is None else RunState(state)
@@ -109,7 +109,7 @@ class SignalFollower(Follower):
         return client.signals(kind=self._kind, state=cast("Any", state))
 
     async def of_database(
-        self, store: SqliteStore, mask: Mask, state: str | None, limit: int, before: int | None
+        self, store: StoredQueue, mask: Mask, state: str | None, limit: int, before: int | None
     ) -> Row:
         """The same of the rows."""
         wanted = None if state is None else SignalState(state)

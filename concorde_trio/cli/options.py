@@ -54,7 +54,7 @@ def store_option(command: Command) -> Command:
         envvar="CONCORDE_STORE",
         show_envvar=True,
         metavar="DATABASE",
-        help="The queue's database, a path or sqlite:///PATH.  [default: concorde.db in this folder]",
+        help="The queue's database, a path, sqlite:///PATH or postgresql://USER@HOST/DB.  [default: concorde.db in this folder]",
     )(command)
 
 

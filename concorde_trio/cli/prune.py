@@ -11,13 +11,10 @@ import click
 import trio
 
 from concorde_trio.cli.options import Duration, json_option, store_option
-from concorde_trio.cli.queue import database_path
+from concorde_trio.cli.queue import database_path, store_at
 from concorde_trio.cli.show import at, document, plural, say
-from concorde_trio.cli.stored import BUSY_TIMEOUT
 from concorde_trio.sessions.output_folders import remove_outputs
 from concorde_trio.signals.store import Pruned
-from concorde_trio.stores.sqlite import SqliteStore
-from concorde_trio.stores.sqlite_sql import statement
 
 
 @click.command()
@@ -71,17 +68,13 @@ def _tell(as_json: bool, sentence: str, pruned: Pruned, before: float, *, dry_ru
 
 
 async def _count(path: Path, before: float) -> Pruned:
-    old = "select id from signals where state in ('done', 'failed') and settled_at < ?"
-    store = SqliteStore(path, busy_timeout=BUSY_TIMEOUT)
-    async with store.open(), store.transaction() as tx:
-        signals = await tx.execute(f"select count(*) from ({old})", (before,))
-        runs = await tx.execute(f"select count(*) from runs where signal_id in ({old})", (before,))
-        sessions = await tx.execute(f"select count(*) from ({statement('write/old_sessions')})", (before, -1))
-    return Pruned(signals=signals[0][0], runs=runs[0][0], sessions=sessions[0][0])
+    store = store_at(path)
+    async with store.open():
+        return await store.prunable(before)
 
 
 async def _prune(path: Path, before: float) -> Pruned:
-    store = SqliteStore(path, busy_timeout=BUSY_TIMEOUT)
+    store = store_at(path)
     async with store.open():
         pruned = await store.prune(before)
         if pruned.sessions:

@@ -13,21 +13,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import trio
 
 from concorde_trio.cli.options import LIMIT
+from concorde_trio.cli.queue import store_at
 from concorde_trio.errors import UnknownId
 from concorde_trio.records import JSON, Run, RunOutcome, RunPrompt, RunState, SignalState
 from concorde_trio.signals import documents
 from concorde_trio.signals.emit import emit_sync
 from concorde_trio.signals.store import RunFilter, SignalFilter
-from concorde_trio.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from concorde_trio.cli.queue import StoredQueue
     from concorde_trio.signals.documents import Document
     from concorde_trio.signals.views import LockViews
     from concorde_trio.signals.worker import SignalWorker
 
 T = TypeVar("T")
-BUSY_TIMEOUT = 10.0
-"""Seconds that a command waits for a database that others hold: a person sits before it."""
 
 
 class Stored:
@@ -41,7 +40,7 @@ class Stored:
         """A page of signals, newest first."""
         where = SignalFilter(kind=kind, state=None if state is None else SignalState(state), limit=limit)
 
-        async def ask(store: SqliteStore) -> Document:
+        async def ask(store: StoredQueue) -> Document:
             return documents.signals_document(await store.signals(where), limit, await mask_of(store))
 
         return self._ask(ask)
@@ -49,7 +48,7 @@ class Stored:
     def signal(self, signal_id: str) -> Document:
         """A signal with its runs."""
 
-        async def ask(store: SqliteStore) -> Document:
+        async def ask(store: StoredQueue) -> Document:
             record = await store.signal(signal_id)
             if record is None:
                 raise UnknownId(f"there is no signal {signal_id!r:.80}")
@@ -72,7 +71,7 @@ class Stored:
             limit=limit,
         )
 
-        async def ask(store: SqliteStore) -> Document:
+        async def ask(store: StoredQueue) -> Document:
             runs = await store.runs(where)
             return documents.runs_document(await _with_waits(store, runs, await mask_of(store)), limit)
 
@@ -81,7 +80,7 @@ class Stored:
     def run(self, run_id: str) -> Document:
         """A run."""
 
-        async def ask(store: SqliteStore) -> Document:
+        async def ask(store: StoredQueue) -> Document:
             run = await store.run(run_id)
             if run is None:
                 raise UnknownId(f"there is no run {run_id!r:.80}")
@@ -92,7 +91,7 @@ class Stored:
     def locks(self) -> Document:
         """The lock table as the rows describe it."""
 
-        async def ask(store: SqliteStore) -> Document:
+        async def ask(store: StoredQueue) -> Document:
             views, mask = await views_of(store), await mask_of(store)
             return {
                 "locks": [documents.lock_document(lock, mask) for lock in views.locks(documents.SHOWN_WAITING)],
@@ -117,7 +116,7 @@ class Stored:
         """The id of a new signal of the same kind and payload (PST-5)."""
         return self._ask(lambda store: _worker(store).retry(signal_id))
 
-    def _ask(self, question: Callable[[SqliteStore], Awaitable[T]]) -> T:
+    def _ask(self, question: Callable[[StoredQueue], Awaitable[T]]) -> T:
         async def main() -> T:
             store = self._store()
             async with store.open():
@@ -125,8 +124,8 @@ class Stored:
 
         return trio.run(main)
 
-    def _store(self) -> SqliteStore:
-        return SqliteStore(self._path, busy_timeout=BUSY_TIMEOUT)
+    def _store(self) -> StoredQueue:
+        return store_at(self._path)
 
 
 class _NoRuntime:
@@ -134,7 +133,7 @@ class _NoRuntime:
         raise AssertionError("a command runs nothing itself")
 
 
-def _worker(store: SqliteStore) -> SignalWorker:
+def _worker(store: StoredQueue) -> SignalWorker:
     """A worker that is never run, for what its door refuses and how."""
     from concorde_trio.signals.options import WorkerOptions
     from concorde_trio.signals.worker import SignalWorker
@@ -142,7 +141,7 @@ def _worker(store: SqliteStore) -> SignalWorker:
     return SignalWorker(store, _NoRuntime(), {}, WorkerOptions())
 
 
-async def mask_of(store: SqliteStore) -> Callable[[Any], Any]:
+async def mask_of(store: StoredQueue) -> Callable[[Any], Any]:
     """What masks every tag that is stored (TAG-4)."""
     from concorde_trio._sansio.run_tags import RunTags
 
@@ -152,14 +151,14 @@ async def mask_of(store: SqliteStore) -> Callable[[Any], Any]:
     return tags.mask_json
 
 
-async def views_of(store: SqliteStore) -> LockViews:
+async def views_of(store: StoredQueue) -> LockViews:
     """Views of the lock table that the rows describe."""
     from concorde_trio.signals.views import rebuilt_locks
 
     return rebuilt_locks(await store.unfinished())
 
 
-async def _with_waits(store: SqliteStore, runs: list[Run], mask: Callable[[Any], Any]) -> list[Document]:
+async def _with_waits(store: StoredQueue, runs: list[Run], mask: Callable[[Any], Any]) -> list[Document]:
     waiting = [run.id for run in runs if run.state is RunState.PENDING]
     waits = (await views_of(store)).why_all(waiting) if waiting else {}
     return [documents.run_document(run, mask, waits.get(run.id)) for run in runs]

@@ -15,8 +15,8 @@ from concorde_trio.sessions.inputs import new_input
 from concorde_trio.sessions.store import SessionFilter
 
 if TYPE_CHECKING:
+    from concorde_trio.cli.queue import StoredQueue
     from concorde_trio.signals.documents import Document
-    from concorde_trio.stores.sqlite import SqliteStore
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class StoredSessions(Stored):
     def sessions(self, *, prefix: str | None, limit: int) -> Document:
         """A page of sessions, most recently updated first."""
 
-        async def ask(store: SqliteStore) -> Document:
+        async def ask(store: StoredQueue) -> Document:
             mask = await mask_of(store)
             found = await store.sessions(SessionFilter(prefix=prefix, limit=limit))
             last = found[-1] if len(found) == limit else None
@@ -41,7 +41,7 @@ class StoredSessions(Stored):
     def session(self, name: str) -> Document:
         """A session."""
 
-        async def ask(store: SqliteStore) -> Document:
+        async def ask(store: StoredQueue) -> Document:
             views, mask = await views_of(store), await mask_of(store)
             found = await session_view(
                 name, sessions=store, signals=store, loop=None, why=views.why, mask=mask, now=time.time()
@@ -53,7 +53,7 @@ class StoredSessions(Stored):
     def messages(self, name: str, limit: int) -> Document:
         """Its last messages."""
 
-        async def ask(store: SqliteStore) -> Document:
+        async def ask(store: StoredQueue) -> Document:
             _known(await store.session(name), name)
             mask: Callable[[Any], Any] = await mask_of(store)
             found = await store.latest_messages(name, limit=limit)
@@ -67,7 +67,7 @@ class StoredSessions(Stored):
         check_name(name, "session")
         given = new_input(body["text"], at=time.time(), id=body["id"], sender=body.get("sender"))
 
-        async def ask(store: SqliteStore) -> Document:
+        async def ask(store: StoredQueue) -> Document:
             sent = await submit_from_outside(store, name, given)
             if not sent.receipt.accepted:
                 raise WrongState(f"the input was not accepted: {sent.receipt.reason}")

@@ -17,8 +17,8 @@ from concorde_trio.errors import ServerGone
 from concorde_trio.server.endpoint import read_endpoint
 
 if TYPE_CHECKING:
+    from concorde_trio.cli.queue import StoredQueue
     from concorde_trio.signals.documents import Document
-    from concorde_trio.stores.sqlite import SqliteStore
 
 RUNS = 10_000
 """Runs that are asked for: the most that a gateway gives."""
@@ -42,17 +42,17 @@ def snapshot_of(path: Path, *, direct: bool) -> Document:
 
 async def stored_snapshot(path: Path) -> Document:
     """The same of the database, which is opened for it. StoreError if that cannot be done."""
-    from concorde_trio.cli.stored import BUSY_TIMEOUT, mask_of
-    from concorde_trio.stores.sqlite import SqliteStore
+    from concorde_trio.cli.queue import store_at
+    from concorde_trio.cli.stored import mask_of
 
-    store = SqliteStore(path, busy_timeout=BUSY_TIMEOUT)
+    store = store_at(path)
     status = NOBODY if read_endpoint(path) is None else UNASKED
     async with store.open():
         found: Document = (await mask_of(store))(await _of_rows(store, status))
     return found
 
 
-async def _of_rows(store: SqliteStore, status: str) -> Document:
+async def _of_rows(store: StoredQueue, status: str) -> Document:
     from concorde_trio._sansio.dispatch import Dispatcher
     from concorde_trio.records import SignalPhase
     from concorde_trio.signals.in_hand import InHand, pending_row
@@ -86,7 +86,7 @@ async def _of_rows(store: SqliteStore, status: str) -> Document:
     }
 
 
-async def _sessions(store: SqliteStore) -> list[dict[str, Any]]:
+async def _sessions(store: StoredQueue) -> list[dict[str, Any]]:
     """Those of the latest whose input waits for a worker."""
     from concorde_trio.conversations.views import session_row
     from concorde_trio.sessions.store import SessionFilter

@@ -25,6 +25,11 @@ def close_lock(descriptor: int) -> None:
     os.close(descriptor)
 
 
+def forget_lock(descriptor: int) -> None:
+    """A descriptor that was given to ``keep_from_forks`` is about to be closed by whoever has opened it."""
+    _locks.discard(descriptor)
+
+
 def _close_all() -> None:
     for descriptor in _locks:
         with suppress(OSError):

@@ -6,12 +6,13 @@ What is wrong with a signal is said here, before anything is stored (SIG-5).
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from typing import Protocol
 from uuid import uuid4
 
 from concorde_trio import spans
 from concorde_trio._sansio import json_values
 from concorde_trio.records import JSON, NewSignal, check_name
-from concorde_trio.signals.store import SignalStore
 
 MAX_PAYLOAD = 1_000_000
 """Bytes of a payload's JSON text, unless set (SIG-5)."""
@@ -36,12 +37,21 @@ def new_signal(
     return new
 
 
+class EmitsSync(Protocol):
+    """A store, or what stands for one."""
+
+    def emit_sync(self, signals: Sequence[NewSignal]) -> list[str]:
+        """Store signals; their ids."""
+        ...
+
+
 def emit_sync(
-    store: SignalStore, kind: str, payload: JSON = None, *, key: str | None = None, max_payload: int = MAX_PAYLOAD
+    store: EmitsSync, kind: str, payload: JSON = None, *, key: str | None = None, max_payload: int = MAX_PAYLOAD
 ) -> str:
     """``worker.emit`` for producers that do not run Trio: a web app, a cron job, a thread, another process (SIG-8).
 
-    ``store`` is a store object, open or not: ``emit_sync(SqliteStore("queue.db"), "order.placed", {"id": 7})``. It returns
+    ``store`` is a store object, open or not: ``emit_sync(SqliteStore("queue.db"), "order.placed", {"id": 7})``. Or it is a
+    transaction of yours, ``PostgresStore(url).join(connection)``, and then your commit is what stores the signal. It returns
     the signal's id once it is committed, and blocks its thread until then. ``max_payload``: bytes of JSON text that are
     allowed. Raises what ``emit`` raises.
     """

@@ -6,7 +6,7 @@ row that it meets is the business of each store.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from concorde_trio._sansio.changes import EndRun, QueueRuns, SettleSignal
 from concorde_trio._sansio.lifecycle import (
@@ -16,8 +16,8 @@ from concorde_trio._sansio.lifecycle import (
     SIGNAL_COLUMNS,
     SIGNAL_SETTLED,
 )
-from concorde_trio.errors import StoreError
-from concorde_trio.records import RunState
+from concorde_trio.errors import InvalidValue, StoreError
+from concorde_trio.records import NewSignal, RunState
 
 END_FROM: Mapping[RunState, frozenset[RunState]] = {
     ended: frozenset(before for before, after in RUN_TRANSITIONS.items() if ended in after) for ended in RUN_ENDED
@@ -55,6 +55,19 @@ def check_queue(change: QueueRuns, last_position: int) -> int:
     if len({run.index for run in change.runs}) != len(change.runs):
         raise StoreError(f"two runs of signal {change.signal_id} have the same index")
     return last_position
+
+
+def check_payloads(signals: Sequence[NewSignal], most: int | None) -> None:
+    """InvalidValue if the JSON text of a payload has more bytes than a store takes (SIG-5); None: it takes all."""
+    if most is None:
+        return
+    for new in signals:
+        if (size := len(new.payload.encode())) > most:
+            raise InvalidValue(
+                f"payload is {size:,} bytes of JSON, at most {most:,} are allowed in this store; "
+                "keep the large part elsewhere and write its name here",
+                place="payload",
+            )
 
 
 def _check_error(what: str, name: str, state: str, error: str | None, wanted: bool | None) -> None:

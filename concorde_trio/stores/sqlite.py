@@ -19,24 +19,24 @@ import trio
 
 from concorde_trio._sansio.changes import Change
 from concorde_trio._sansio.session_changes import SessionChange
-from concorde_trio.errors import InvalidValue, StoreError, TransactionOver, UsageError
+from concorde_trio.errors import StoreError, UsageError
 from concorde_trio.messages import Message
 from concorde_trio.records import NewSignal, Request, RequestKind, Run, SignalRecord, Unfinished
 from concorde_trio.sessions.store import SessionFilter, SessionRecord, StoredInput, StoredSession
 from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter, Transaction
-from concorde_trio.stores import sqlite_queries as queries
-from concorde_trio.stores import sqlite_session_queries as session_queries
-from concorde_trio.stores import transactions
+from concorde_trio.stores import queries, session_queries, transactions
+from concorde_trio.stores.change_checks import check_payloads
 from concorde_trio.stores.change_plan import plan
-from concorde_trio.stores.sqlite_errors import pauses
+from concorde_trio.stores.pauses import pauses
 from concorde_trio.stores.sqlite_inline import InlineWriter
 from concorde_trio.stores.sqlite_owner import own
 from concorde_trio.stores.sqlite_place import place_of
 from concorde_trio.stores.sqlite_reader import Reader
+from concorde_trio.stores.sqlite_sql import statement
 from concorde_trio.stores.sqlite_transaction import SqliteTransaction
-from concorde_trio.stores.sqlite_works import AddRequest, Apply, Emit, Prune, PruneSessions
 from concorde_trio.stores.sqlite_write_session import WriteSession
-from concorde_trio.stores.sqlite_writer import ThreadWriter
+from concorde_trio.stores.thread_writer import ThreadWriter
+from concorde_trio.stores.works import AddRequest, Apply, Emit, Prune, PruneSessions
 
 SHORT_LIST = 100
 """Pending signals that are read in the Trio thread; more go to the reader's."""
@@ -102,7 +102,7 @@ class SqliteStore:
         if self._writer is not None:
             raise UsageError(f"the store of {self._place.database} is open already; open it once and share it")
         make = InlineWriter if self._inline else ThreadWriter
-        self._writer = make(self._place, self._patience, self._wake)
+        self._writer = make(WriteSession(self._place), self._patience, self._wake)
         reader = Reader(self._place, self._patience, inline=self._inline)
         try:
             await self._writer.open()
@@ -128,7 +128,7 @@ class SqliteStore:
     async def emit(self, signals: Sequence[NewSignal], *, tx: Transaction | None = None) -> list[str]:
         """Store signals in the order given; the ids, committed when ``tx`` is None (SIG-1 to SIG-3, SIG-7)."""
         writer, _ = self._opened()
-        self._check_payloads(signals)
+        check_payloads(signals, self._max_payload)
         if tx is not None:
             if not isinstance(tx, SqliteTransaction) or tx.store is not self:
                 raise UsageError(f"tx must come from this store's transaction(), not {tx!r:.80}")
@@ -143,7 +143,7 @@ class SqliteStore:
         It blocks its thread until the commit is on the disk. In a Trio task use ``emit``.
         """
         transactions.refuse_inside(self, "emit_sync")
-        self._check_payloads(signals)
+        check_payloads(signals, self._max_payload)
         session = WriteSession(self._place)
         try:
             self._attempt(session, session.try_open)
@@ -172,19 +172,8 @@ class SqliteStore:
         writer, _ = self._opened()
         transactions.refuse_inside(self, "a second transaction")
         held = await writer.begin(time_limit, self._patience)
-        tx = SqliteTransaction(self, self._place, held)
-        try:
-            with transactions.entered(tx), trio.move_on_after(time_limit) as scope:  # noqa: ASYNC100  The body is theirs.
-                yield tx
-            if scope.cancelled_caught or trio.current_time() >= scope.deadline:
-                raise TransactionOver(
-                    f"the transaction passed its time_limit of {time_limit:g} s and was rolled back; "
-                    "do less in it, or give it more time"
-                )
-        except BaseException:
-            await tx.end(commit=False)  # noqa: ASYNC102  Shielded inside; a commit is never abandoned.
-            raise
-        await tx.end(commit=True)
+        async with transactions.bounded(SqliteTransaction(self, self._place, held), time_limit) as tx:
+            yield tx
 
     def in_transaction(self) -> bool:
         """True in a task that is inside an open transaction of this store."""
@@ -285,6 +274,11 @@ class SqliteStore:
         """How many signals and runs are in each state."""
         return await self._opened()[1].long(queries.counts)
 
+    async def prunable(self, before: float) -> Pruned:
+        """How many rows ``prune`` would remove now."""
+        query = partial(queries.prunable, before=before, old_sessions=statement("write/old_sessions"), no_limit=-1)
+        return await self._opened()[1].long(query)
+
     # --- sessions -------------------------------------------------------------------------------------------
 
     async def load_session(self, name: str) -> StoredSession | None:
@@ -352,13 +346,3 @@ class SqliteStore:
             if time.monotonic() > until:
                 raise session.busy(self._patience)
             time.sleep(0.0005 if session.next_in_line else pause)
-
-    def _check_payloads(self, signals: Sequence[NewSignal]) -> None:
-        if self._max_payload is not None:
-            for new in signals:
-                if (size := len(new.payload.encode())) > self._max_payload:
-                    raise InvalidValue(
-                        f"payload is {size:,} bytes of JSON, at most {self._max_payload:,} are allowed in this store; "
-                        "keep the large part elsewhere and write its name here",
-                        place="payload",
-                    )

@@ -7,7 +7,6 @@ a StoreError at once, with a sentence that names the file and what to do.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 from concorde_trio.errors import StoreBusy, StoreError
@@ -62,11 +61,3 @@ def store_busy(error: BaseException | None, database: Path, patience: float) -> 
         f"the database {database} could not be written for {patience:g} s{said}; see whether another process holds "
         "it in a long transaction, and try again"
     )
-
-
-def pauses() -> Iterator[float]:
-    """How long to wait before each next try, in seconds: quick at first, since most locks are short."""
-    pause = 0.001
-    while True:
-        yield pause
-        pause = min(pause * 1.5, 0.05)

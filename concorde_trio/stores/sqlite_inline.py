@@ -12,11 +12,10 @@ from typing import Any
 import trio
 
 from concorde_trio.errors import TransactionOver
-from concorde_trio.stores.sqlite_errors import pauses
-from concorde_trio.stores.sqlite_hold import Call, over_message
-from concorde_trio.stores.sqlite_place import Place
-from concorde_trio.stores.sqlite_works import Work, wakes
+from concorde_trio.stores.hold import Call, over_message
+from concorde_trio.stores.pauses import pauses
 from concorde_trio.stores.sqlite_write_session import WriteSession
+from concorde_trio.stores.works import Work, wakes
 
 
 class InlineHold:
@@ -67,8 +66,8 @@ class InlineHold:
 class InlineWriter:
     """Writes in the Trio thread. ``wake`` is called after commits that a worker waits for."""
 
-    def __init__(self, place: Place, patience: float, wake: Callable[[], None]) -> None:
-        self.session = WriteSession(place)
+    def __init__(self, session: WriteSession, patience: float, wake: Callable[[], None]) -> None:
+        self.session = session
         self.turn = trio.Semaphore(1, max_value=1)
         self.wake = wake
         self._patience = patience

@@ -6,7 +6,6 @@ up; what is written in the file only says who it is (REC-1, REC-6).
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -18,6 +17,7 @@ import trio
 
 from concorde_trio.errors import QueueTaken
 from concorde_trio.processes.fork_safety import close_lock
+from concorde_trio.stores.programs import programs_dead
 from concorde_trio.stores.sqlite_place import Place
 from concorde_trio.stores.sqlite_turnstile import open_lock_file, try_lock
 
@@ -40,7 +40,7 @@ async def own(place: Place, *, wait: bool, waiting: Callable[[str], None] | None
                 waiting(f"{sentence}; waiting for it to stop")
                 told = True
             await trio.sleep(POLL)
-        await _programs_dead(place, waiting)
+        await programs_dead(place.programs_lock, str(place.database), waiting)
         _write_holder(lock, {"pid": os.getpid(), "host": socket.gethostname(), "since": _now()})
         try:
             yield
@@ -48,20 +48,6 @@ async def own(place: Place, *, wait: bool, waiting: Callable[[str], None] | None
             _write_holder(lock, None)
     finally:
         close_lock(lock)
-
-
-async def _programs_dead(place: Place, waiting: Callable[[str], None] | None) -> None:
-    programs = open_lock_file(place.programs_lock)
-    try:
-        told = False
-        while not try_lock(programs):
-            if waiting is not None and not told:
-                waiting(f"programs of an earlier worker of {place.database} still run; waiting until they have ended")
-                told = True
-            await trio.sleep(POLL)
-        fcntl.flock(programs, fcntl.LOCK_UN)
-    finally:
-        close_lock(programs)
 
 
 def _write_holder(lock: int, holder: dict[str, object] | None) -> None:

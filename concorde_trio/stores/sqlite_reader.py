@@ -13,8 +13,9 @@ from typing import TypeVar
 
 import trio
 
+from concorde_trio.stores.pauses import pauses
 from concorde_trio.stores.sqlite_connection import connect
-from concorde_trio.stores.sqlite_errors import passes, pauses, store_busy, store_error
+from concorde_trio.stores.sqlite_errors import passes, store_busy, store_error
 from concorde_trio.stores.sqlite_place import Place
 
 T = TypeVar("T")

@@ -34,14 +34,24 @@ def _for_rows(name: str, count: int) -> tuple[str, int]:
     return before + ", ".join([row] * count) + after, row.count("?")
 
 
-def execute_rows(connection: sqlite3.Connection, name: str, rows: Sequence[Sequence[Any]]) -> int:
-    """Run a statement that has ``/*rows*/`` over all rows; how many rows of the table it changed."""
-    return sum(cursor.rowcount for cursor in _cursors(connection, name, rows))
+class SqliteWrites:
+    """A connection inside a write transaction, and its statements by name (see ``database.Writes``)."""
 
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.execute = connection.execute
 
-def select_rows(connection: sqlite3.Connection, name: str, rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Run a query that has ``/*rows*/`` over all rows; what it found."""
-    return [found for cursor in _cursors(connection, name, rows) for found in cursor.fetchall()]
+    def execute_named(self, name: str, parameters: Sequence[Any], /) -> sqlite3.Cursor:
+        """Run a statement that takes parameters."""
+        return self._connection.execute(statement(f"write/{name}"), parameters)
+
+    def execute_rows(self, name: str, rows: Sequence[Sequence[Any]], /) -> int:
+        """Run a statement that has ``/*rows*/`` over all rows; how many rows of the table it changed."""
+        return sum(cursor.rowcount for cursor in _cursors(self._connection, f"write/{name}", rows))
+
+    def select_rows(self, name: str, rows: Sequence[Sequence[Any]], /) -> list[tuple[Any, ...]]:
+        """Run a query that has ``/*rows*/`` over all rows; what it found."""
+        return [found for cursor in _cursors(self._connection, f"write/{name}", rows) for found in cursor.fetchall()]
 
 
 def _cursors(connection: sqlite3.Connection, name: str, rows: Sequence[Sequence[Any]]) -> Iterator[sqlite3.Cursor]:

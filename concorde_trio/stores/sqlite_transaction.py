@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from concorde_trio.errors import TransactionOver, UsageError
 from concorde_trio.records import NewSignal
+from concorde_trio.stores.hold import Held
 from concorde_trio.stores.sqlite_errors import store_error
-from concorde_trio.stores.sqlite_hold import Call
 from concorde_trio.stores.sqlite_place import Place
-from concorde_trio.stores.sqlite_works import insert_signals
+from concorde_trio.stores.sqlite_sql import SqliteWrites
+from concorde_trio.stores.transactions import first_word
+from concorde_trio.stores.works import insert_signals
 
-_FIRST_WORD = re.compile(r"(?:\s|;|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))*([a-zA-Z]*)", re.DOTALL)
 _REFUSED = frozenset(
     {"begin", "commit", "end", "rollback", "savepoint", "release", "pragma", "attach", "detach", "vacuum"}
 )
-
-
-class Held(Protocol):
-    """The writer, held for one transaction."""
-
-    @property
-    def over(self) -> bool:
-        """True once it has ended."""
-        ...
-
-    async def call(self, call: Call) -> Any:
-        """Run ``call`` on the connection."""
-        ...
-
-    async def end(self, *, commit: bool) -> None:
-        """Commit or roll back."""
-        ...
-
-    def wake_on_commit(self) -> None:
-        """It has added what a worker waits for."""
-        ...
 
 
 class SqliteTransaction:
@@ -60,8 +39,7 @@ class SqliteTransaction:
         UsageError for statements that would end the transaction or change the connection (commit, pragma, attach,
         …); TransactionOver once it is over.
         """
-        first = _FIRST_WORD.match(sql)
-        word = first[1].lower() if first else ""
+        word = first_word(sql)
         if word in _REFUSED:
             raise UsageError(
                 f"{word.upper()} cannot be run in a transaction of the store's: it commits when its `async with` block "
@@ -79,7 +57,7 @@ class SqliteTransaction:
 
         def run(connection: sqlite3.Connection) -> list[str]:
             try:
-                return insert_signals(connection, signals)
+                return insert_signals(SqliteWrites(connection), signals)
             except (sqlite3.Error, UnicodeError) as error:
                 raise store_error(error, self._place.database) from error
 

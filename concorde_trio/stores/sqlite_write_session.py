@@ -7,7 +7,7 @@ writer's thread, the Trio thread of an inline store, a producer that runs no Tri
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from outcome import Outcome
@@ -17,7 +17,11 @@ from concorde_trio.stores.sqlite_connection import connect, migrate, prepare
 from concorde_trio.stores.sqlite_errors import passes, store_busy, store_error
 from concorde_trio.stores.sqlite_place import Place
 from concorde_trio.stores.sqlite_turnstile import Turnstile
-from concorde_trio.stores.sqlite_works import Work, commit_works, roll_back
+from concorde_trio.stores.sqlite_works import commit_works, roll_back
+from concorde_trio.stores.works import Work
+
+STEPS = 50_000
+"""Steps of SQLite's machine between two questions whether a statement is still wanted; about a millisecond."""
 
 
 class WriteSession:
@@ -36,6 +40,20 @@ class WriteSession:
         """Its connection, once it is open."""
         assert self._connection is not None
         return self._connection
+
+    @property
+    def name(self) -> str:
+        """How errors call the database."""
+        return str(self.place.database)
+
+    @property
+    def in_transaction(self) -> bool:
+        """True while a transaction is open."""
+        return self.connection.in_transaction
+
+    def end_statements_if(self, unwanted: Callable[[], bool] | None) -> None:
+        """End a statement that runs as soon as ``unwanted`` says so, which is asked every millisecond; None: none."""
+        self.connection.set_progress_handler(unwanted, 0 if unwanted is None else STEPS)
 
     @property
     def next_in_line(self) -> bool:
@@ -121,13 +139,19 @@ class WriteSession:
 
     def others_committed(self) -> bool:
         """True if another connection has committed since it was asked last."""
-        before, self._version = self._version, self._data_version()
+        try:
+            before, self._version = self._version, self._data_version()
+        except sqlite3.Error:  # A lock in the way: the next look will see it.
+            return False
         return before != self._version
 
     def interrupt(self) -> None:
         """End the statement that runs, from any thread."""
         if self._connection is not None:
             self._connection.interrupt()
+
+    def interrupt_held(self) -> None:
+        """Nothing: SQLite asks by itself (``end_statements_if``)."""
 
     def close(self) -> None:
         """Close the connection, rolling back what is open, and the lock files."""

@@ -6,12 +6,15 @@ open; another store's transaction is none of ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from concorde_trio.errors import InsideTransaction
+import trio
+
+from concorde_trio.errors import InsideTransaction, TransactionOver
 
 
 class OpenTransaction(Protocol):
@@ -28,6 +31,18 @@ class OpenTransaction(Protocol):
         ...
 
 
+class HeldTransaction(OpenTransaction, Protocol):
+    """One that holds a writer."""
+
+    async def end(self, *, commit: bool) -> None:
+        """Commit or roll back. Shielded inside, for a commit is never abandoned."""
+        ...
+
+
+T = TypeVar("T", bound=HeldTransaction)
+
+_FIRST_WORD = re.compile(r"(?:\s|;|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))*([a-zA-Z]*)", re.DOTALL)
+
 _entered: ContextVar[tuple[OpenTransaction, ...]] = ContextVar("concorde_trio_transactions", default=())
 
 
@@ -42,6 +57,12 @@ def refuse_inside(store: object, what: str) -> None:
         raise InsideTransaction(f"{what} inside a transaction of the same store would wait for itself for ever")
 
 
+def first_word(sql: str) -> str:
+    """The word that a statement begins with, after white space and comments, in lower case."""
+    first = _FIRST_WORD.match(sql)
+    return first[1].lower() if first else ""
+
+
 @contextmanager
 def entered(transaction: OpenTransaction) -> Iterator[None]:
     """The body, and tasks started in it, are inside ``transaction``."""
@@ -51,3 +72,23 @@ def entered(transaction: OpenTransaction) -> Iterator[None]:
     finally:
         # No token: a context manager may be left in another context than it was entered in.
         _entered.set(tuple(each for each in _entered.get() if each is not transaction))
+
+
+@asynccontextmanager
+async def bounded(tx: T, time_limit: float) -> AsyncIterator[T]:
+    """The block of a transaction that has begun: commits on leaving, rolls back on an exception.
+
+    After ``time_limit`` seconds it is rolled back, the body cancelled, and TransactionOver raised.
+    """
+    try:
+        with entered(tx), trio.move_on_after(time_limit) as scope:  # noqa: ASYNC100  The body is theirs.
+            yield tx
+        if scope.cancelled_caught or trio.current_time() >= scope.deadline:
+            raise TransactionOver(
+                f"the transaction passed its time_limit of {time_limit:g} s and was rolled back; "
+                "do less in it, or give it more time"
+            )
+    except BaseException:
+        await tx.end(commit=False)  # noqa: ASYNC102  Shielded inside.
+        raise
+    await tx.end(commit=True)

@@ -1,11 +1,16 @@
-"""Stores by name: a path, ``sqlite:///PATH``, ``sqlite:////ABSOLUTE/PATH``, or ``memory:``."""
+"""Stores by name: a path, ``sqlite:///PATH``, ``sqlite:////ABSOLUTE/PATH``, ``postgresql://…``, or ``memory:``."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from concorde_trio.errors import UsageError
 from concorde_trio.signals.store import SignalStore
 from concorde_trio.stores.memory import MemoryStore
 from concorde_trio.stores.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from concorde_trio.stores.postgres.store import PostgresStore
 
 
 def open_store(url: str) -> SignalStore:
@@ -14,9 +19,27 @@ def open_store(url: str) -> SignalStore:
         return MemoryStore()
     if url.startswith("sqlite:///") and url != "sqlite:///":
         return SqliteStore(url.removeprefix("sqlite:///"))
+    if is_postgres_url(url):
+        return postgres_store(url)
     if url and "://" not in url and not url.startswith("sqlite:"):
         return SqliteStore(url)
     raise UsageError(
-        f"a store is a path, sqlite:///PATH, sqlite:////ABSOLUTE/PATH or memory:, not {url!r:.200}; "
-        "or give a store object, for instance SqliteStore('queue.db')"
+        "a store is a path, sqlite:///PATH, sqlite:////ABSOLUTE/PATH, postgresql://USER@HOST/DATABASE or memory:, not "
+        f"{url!r:.200}; or give a store object, for instance SqliteStore('queue.db')"
     )
+
+
+def is_postgres_url(url: str) -> bool:
+    """True if ``url`` is one of PostgreSQL's."""
+    return url.startswith(("postgresql://", "postgres://"))
+
+
+def postgres_store(url: str, **options: Any) -> PostgresStore:
+    """The store in the database at ``url``; UsageError if its library is not installed, or the URL is none."""
+    try:
+        from concorde_trio.stores.postgres.store import PostgresStore
+    except ImportError as error:
+        if error.name != "psycopg":
+            raise
+        raise UsageError(str(error)) from None
+    return PostgresStore(url, **options)

@@ -120,8 +120,8 @@ def test_without_a_queue_each_command_says_how_to_name_one(command: Command, nam
     [
         ("missing.db", "no database at missing.db", 2),
         ("sqlite:///missing.db", "no database at missing.db", 2),
-        ("postgresql://localhost/q", "expected a path or sqlite:///PATH", 2),
-        ("sqlite://missing.db", "expected a path or sqlite:///PATH", 2),
+        ("mysql://localhost/q", "expected a path, sqlite:///PATH or postgresql://", 2),
+        ("sqlite://missing.db", "expected a path, sqlite:///PATH or postgresql://", 2),
         (":memory:", "in memory", 2),
         ("", "in memory", 2),
         (".", "is a folder", 2),

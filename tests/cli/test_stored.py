@@ -405,7 +405,7 @@ def test_a_database_that_another_holds_is_a_failure_that_says_so(
     command: Command, household: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """REC-5: busy can pass, and is told when it does not."""
-    monkeypatch.setattr("concorde_trio.cli.stored.BUSY_TIMEOUT", 0.05)
+    monkeypatch.setattr("concorde_trio.cli.queue.BUSY_TIMEOUT", 0.05)
     other = sqlite3.connect(household)
     try:
         other.execute("begin immediate")

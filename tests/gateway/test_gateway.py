@@ -179,7 +179,9 @@ def test_what_a_gateway_is_given_wrongly_is_refused_where_it_is_written() -> Non
     """Misuse is loud at once: the store, an unknown option, a host without tokens."""
     runtime = FunctionRuntime(House.work)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="sqlite:///PATH"):
-        Gateway(store="postgres://x", runtime=runtime)
+        Gateway(store="mysql://x", runtime=runtime)
+    with pytest.raises(UsageError, match="lower-case"):
+        Gateway(store="postgresql:///x?schema=Agents", runtime=runtime)
     with pytest.raises(UsageError, match="no such option: max_runing"):
         Gateway(store="memory:", runtime=runtime, max_runing=3)
     with pytest.raises(UsageError, match="operator_token and agent_token"):

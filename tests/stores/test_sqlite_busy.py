@@ -132,7 +132,7 @@ async def test_a_write_that_waits_for_a_lock_can_be_cancelled(tmp_path: Path, in
 
 async def test_closing_beside_a_locked_database_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """REC-5: the writer's thread ends, whatever holds the file, and who waited is told."""
-    monkeypatch.setattr("concorde_trio.stores.sqlite_writer.STOP_PATIENCE", 0.05)
+    monkeypatch.setattr("concorde_trio.stores.thread_writer.STOP_PATIENCE", 0.05)
     store = SqliteStore(tmp_path / "q.db")
 
     async def emit() -> None:

@@ -14,7 +14,7 @@ from concorde_trio._sansio.lifecycle import MAY_BE_EMPTY, RUN_COLUMNS, SIGNAL_CO
 from concorde_trio.records import RequestKind, RunState, SignalPhase, SignalRecord, SignalState
 from concorde_trio.records import Run as RunRecord
 from concorde_trio.signals.store import RunFilter, SignalFilter
-from concorde_trio.stores import sqlite_queries as queries
+from concorde_trio.stores import queries
 from concorde_trio.stores.sqlite_sql import each_statement, migrations, statement
 
 SIGNAL: dict[str, Any] = {"id": "s", "kind": "k", "payload": "null", "emitted_at": 1.0}

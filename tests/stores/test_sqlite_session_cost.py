@@ -14,7 +14,7 @@ from concorde_trio._sansio.session_changes import SessionChange, SettleInputs
 from concorde_trio.messages import InputState, Role
 from concorde_trio.sessions.store import SessionFilter, SessionRecord, StoredInput
 from concorde_trio.stores import SqliteStore
-from concorde_trio.stores import sqlite_session_queries as queries
+from concorde_trio.stores import session_queries as queries
 from concorde_trio.stores.sqlite_sql import each_statement, migrations, statement
 from concorde_trio.testing.session_store_checks.samples import LATER, given, said, save, summed
 

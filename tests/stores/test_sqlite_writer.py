@@ -14,6 +14,7 @@ from concorde_trio._sansio.changes import ClaimSignal, QueueRuns, StartRun
 from concorde_trio.errors import StoreError
 from concorde_trio.records import RequestKind, RunState
 from concorde_trio.stores import SqliteStore, sqlite_works, sqlite_write_session
+from concorde_trio.stores.works import Emit
 from concorde_trio.testing.store_checks.samples import emitted, new_run, new_signal
 
 
@@ -240,7 +241,7 @@ async def test_who_comes_when_the_store_is_closed_is_refused(tmp_path: Path) -> 
         writer = store._writer
         assert writer is not None
     with pytest.raises(StoreError, match="closed"):
-        await writer.write(sqlite_works.Emit([new_signal()]), 1.0)
+        await writer.write(Emit([new_signal()]), 1.0)
 
 
 async def test_a_long_read_ends_when_its_task_is_cancelled(tmp_path: Path) -> None:

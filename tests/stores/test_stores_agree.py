@@ -160,8 +160,12 @@ class StoresAgree(RuleBasedStateMachine):
         super().__init__()
         memory = Path("/dev/shm")
         self.folder = TemporaryDirectory(dir=memory if memory.is_dir() else None)
-        self.stores: list[SignalStore] = [MemoryStore(), SqliteStore(Path(self.folder.name) / "q.db", inline=True)]
+        self.stores: list[SignalStore] = [MemoryStore(), self.second()]
         self.run = _Run(self.stores)
+
+    def second(self) -> SignalStore:
+        """A fresh store to compare with."""
+        return SqliteStore(Path(self.folder.name) / "q.db", inline=True)
 
     def teardown(self) -> None:
         self.run.close()

@@ -73,6 +73,7 @@ def test_a_copy_without_a_violation_passes(copy: Path) -> None:
         ("signals/planted.py", "import jinja2", "Jinja belongs"),
         ("stores/planted.py", "import rich.table", "Click and Rich belong"),
         ("cli/planted.py", "import sqlite3", "sqlite3 belongs"),
+        ("stores/planted.py", "import psycopg", "psycopg belongs"),
         ("runtimes/planted.py", "import subprocess", "Programs are started in one place"),
         ("sessions/planted.py", "def f():\n    import openai", "openai belongs"),
         ("models/planted.py", "from anthropic import AsyncAnthropic", "anthropic belongs"),

@@ -1,4 +1,4 @@
-"""The one thread that writes a SQLite queue: whoever waits is written in one commit (group commit).
+"""The one thread that writes a queue in a SQL database: whoever waits is written in one commit (group commit).
 
 The law: a work is taken once the write lock is held; until then its task can be cancelled and nothing is written,
 after it the task waits for the commit, whatever it is told, and gets what became of it. Replies of a commit go to the
@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import math
 import queue
-import sqlite3
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import trio
 from outcome import Error, Outcome, Value, capture
 
 from concorde_trio.errors import StoreError
-from concorde_trio.stores.sqlite_errors import pauses
-from concorde_trio.stores.sqlite_hold import Hold
-from concorde_trio.stores.sqlite_place import Place
-from concorde_trio.stores.sqlite_works import Work, wakes
-from concorde_trio.stores.sqlite_write_session import WriteSession
+from concorde_trio.stores.hold import HeldSession, Hold
+from concorde_trio.stores.pauses import pauses
+from concorde_trio.stores.works import Work, wakes
 
 POLL = 0.04
 """Seconds between two looks for commits of other processes (2.4 µs each), while somebody wants to hear of them."""
@@ -38,6 +35,52 @@ STOP_PATIENCE = 5.0
 
 RETRY_PAUSE = 0.02
 """Seconds before a commit is tried again that an interruption of the disk has cut off."""
+
+
+class WriteSession(HeldSession, Protocol):
+    """A writer's connection. Nothing of it waits: what must be tried again says False (or gives None)."""
+
+    @property
+    def name(self) -> str:
+        """How errors call the database."""
+        ...
+
+    @property
+    def next_in_line(self) -> bool:
+        """True while it will be the next to write, so that its caller may look again soon."""
+        ...
+
+    def try_open(self) -> bool:
+        """True once it is connected and the schema up to date; StoreError for what cannot pass."""
+        ...
+
+    def try_begin(self) -> bool:
+        """True once a write transaction has begun; StoreError for what cannot pass."""
+        ...
+
+    def commit_works(self, works: Sequence[Work]) -> Sequence[Outcome[Any]] | None:
+        """Write them in the transaction that has begun, and commit; None if it must be begun and tried again."""
+        ...
+
+    def busy(self, patience: float) -> StoreError:
+        """What to tell whoever has waited for ``patience`` seconds."""
+        ...
+
+    def others_committed(self) -> bool:
+        """True if another connection has committed since it was asked last."""
+        ...
+
+    def interrupt(self) -> None:
+        """End the statement that runs, from any thread, because the store is to be closed."""
+        ...
+
+    def interrupt_held(self) -> None:
+        """End the statement of a hold that runs, from the Trio thread, if the database cannot ask by itself."""
+        ...
+
+    def close(self) -> None:
+        """Close it, rolling back what is open."""
+        ...
 
 
 class _Ticket:
@@ -73,8 +116,8 @@ class _Ticket:
 class ThreadWriter:
     """Writes in a thread of its own. ``wake`` is called in the Trio thread after commits that a worker waits for."""
 
-    def __init__(self, place: Place, patience: float, wake: Callable[[], None]) -> None:
-        self._session = WriteSession(place)
+    def __init__(self, session: WriteSession, patience: float, wake: Callable[[], None]) -> None:
+        self._session = session
         self._patience = patience
         self._wake = wake
         self._queue: queue.SimpleQueue[_Ticket | None] = queue.SimpleQueue()
@@ -89,7 +132,7 @@ class ThreadWriter:
         self._failure: BaseException | None = None
         self._ready = trio.Event()
         self._ended = trio.Event()
-        name = f"writer of {place.database.name}"
+        name = f"writer of {session.name}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     # --- the Trio side --------------------------------------------------------------------------------------
@@ -117,7 +160,7 @@ class ThreadWriter:
 
     async def begin(self, time_limit: float, patience: float) -> Hold:
         """A transaction of the user's, begun; the writer serves nothing else until it is over."""
-        hold = Hold(time_limit)
+        hold = Hold(time_limit, self._session.interrupt_held)
         await self.write(hold, patience)
         return hold
 
@@ -141,11 +184,11 @@ class ThreadWriter:
                     raise self._closed()
                 return
             self._session.interrupt()
-        raise StoreError(f"the writer of {self._session.place.database} does not end; its disk may hang")
+        raise StoreError(f"the writer of {self._session.name} does not end; its disk may hang")
 
     def _closed(self) -> StoreError:
         closed = StoreError(
-            f"the store of {self._session.place.database} is closed"
+            f"the store of {self._session.name} is closed"
             + (f", because its writer failed: {self._failure!r}" if self._failure is not None else "")
         )
         closed.__cause__ = self._failure
@@ -276,9 +319,8 @@ class ThreadWriter:
         """Wake the worker if another process has committed (SIG-6), once in a while or right now."""
         if self._watched and (now or time.monotonic() - self._looked >= POLL):
             self._looked = time.monotonic()
-            with suppress(sqlite3.Error):  # A lock in the way: the next look will see it.
-                if self._session.others_committed():
-                    self._tell(self._wake)
+            if self._session.others_committed():
+                self._tell(self._wake)
 
     def _refuse(self, tickets: Iterable[_Ticket], error: StoreError) -> None:
         self._reply([(ticket.task, Error(error)) for ticket in tickets if ticket.close()], wake=False)

@@ -6,11 +6,11 @@ one, and the first that stood in the way is named.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 
 from concorde_trio.errors import StoreError
 from concorde_trio.stores.change_plan import ChangePlan, RunDelta, SignalDelta
+from concorde_trio.stores.database import Reads
 from concorde_trio.stores.session_change_checks import message_name
 from concorde_trio.stores.session_plan import InputDelta
 
@@ -21,7 +21,7 @@ class RowMismatch(Exception):
     def __init__(self, deltas: Sequence[SignalDelta] | Sequence[RunDelta] | Sequence[InputDelta]) -> None:
         self.deltas = deltas
 
-    def explain(self, connection: sqlite3.Connection) -> StoreError:
+    def explain(self, connection: Reads) -> StoreError:
         """Which row, once the statement that fell short is rolled back."""
         for delta in self.deltas:
             if (error := _explained(connection, delta)) is not None:
@@ -29,7 +29,7 @@ class RowMismatch(Exception):
         return StoreError(f"rows could not be written: {[delta.id for delta in self.deltas]}")
 
 
-def _explained(connection: sqlite3.Connection, delta: SignalDelta | RunDelta | InputDelta) -> StoreError | None:
+def _explained(connection: Reads, delta: SignalDelta | RunDelta | InputDelta) -> StoreError | None:
     match delta:
         case SignalDelta():
             row = connection.execute("select state, phase from signals where id = ?", (delta.id,)).fetchone()
@@ -55,7 +55,7 @@ def _explained(connection: sqlite3.Connection, delta: SignalDelta | RunDelta | I
     return None
 
 
-def doubled(connection: sqlite3.Connection, plan: ChangePlan) -> StoreError | None:
+def doubled(connection: Reads, plan: ChangePlan) -> StoreError | None:
     """Which new row of a plan is stored already; None if none is."""
     for given in plan.sessions.inputs.values():
         if given.new and connection.execute("select 1 from inputs where id = ?", (given.id,)).fetchone():

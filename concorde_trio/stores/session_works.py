@@ -6,37 +6,36 @@ and inputs refer to it.
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
+from concorde_trio.stores.database import Writes
+from concorde_trio.stores.mismatch import RowMismatch
 from concorde_trio.stores.session_plan import InputDelta, NewMessage, SessionDelta, SessionPlan
-from concorde_trio.stores.sqlite_mismatch import RowMismatch
-from concorde_trio.stores.sqlite_sql import execute_rows, statement
 
 
-def write_sessions(connection: sqlite3.Connection, plan: SessionPlan) -> None:
+def write_sessions(database: Writes, plan: SessionPlan) -> None:
     """Write a plan; RowMismatch if an input is not queued."""
     sessions = [_session_row(each) for each in plan.sessions.values()]
-    if sessions and execute_rows(connection, "write/update_sessions", sessions) != len(sessions):
-        execute_rows(connection, "write/insert_sessions", sessions)
+    if sessions and database.execute_rows("update_sessions", sessions) != len(sessions):
+        database.execute_rows("insert_sessions", sessions)
     if plan.messages:
-        execute_rows(connection, "write/insert_messages", [_message_row(each) for each in plan.messages.values()])
+        database.execute_rows("insert_messages", [_message_row(each) for each in plan.messages.values()])
     new = [_new_input_row(each) for each in plan.inputs.values() if each.new is not None]
     if new:
-        execute_rows(connection, "write/insert_inputs", new)
+        database.execute_rows("insert_inputs", new)
     old = [each for each in plan.inputs.values() if each.new is None]
-    if old and execute_rows(connection, "write/update_inputs", [_input_row(each) for each in old]) != len(old):
+    if old and database.execute_rows("update_inputs", [_input_row(each) for each in old]) != len(old):
         raise RowMismatch(old)
 
 
-def prune_sessions(connection: sqlite3.Connection, before: float, limit: int) -> int:
+def prune_sessions(database: Writes, before: float, limit: int) -> int:
     """Remove sessions last saved before this time, the oldest; how many."""
-    names = connection.execute(statement("write/old_sessions"), (before, limit)).fetchall()
+    names = database.execute_named("old_sessions", (before, limit)).fetchall()
     if not names:
         return 0
-    execute_rows(connection, "write/delete_session_messages", names)
-    execute_rows(connection, "write/delete_session_inputs", names)
-    return execute_rows(connection, "write/delete_sessions", names)
+    database.execute_rows("delete_session_messages", names)
+    database.execute_rows("delete_session_inputs", names)
+    return database.execute_rows("delete_sessions", names)
 
 
 def _session_row(delta: SessionDelta) -> tuple[Any, ...]:

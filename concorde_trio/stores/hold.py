@@ -8,27 +8,71 @@ from __future__ import annotations
 
 import math
 import queue
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import trio
 from outcome import Error, Outcome, Value, capture
 
 from concorde_trio.errors import TransactionOver
-from concorde_trio.stores.sqlite_write_session import WriteSession
 
 GRACE = 0.2
 """Seconds after its time limit in which the Trio side, which has the better words, ends it first."""
 
-STEPS = 50_000
-"""Steps of SQLite's machine between two questions whether a statement is still wanted; about a millisecond."""
+Call = Callable[[Any], Any]
+"""What runs on the connection of the database in hand."""
 
-Call = Callable[[sqlite3.Connection], Any]
 Reply = Callable[[Sequence[tuple[trio.lowlevel.Task, Outcome[Any]]], bool], None]
+
+
+class Held(Protocol):
+    """The writer, held for one transaction."""
+
+    @property
+    def over(self) -> bool:
+        """True once it has ended."""
+        ...
+
+    async def call(self, call: Call) -> Any:
+        """Run ``call`` on the connection."""
+        ...
+
+    async def end(self, *, commit: bool) -> None:
+        """Commit or roll back."""
+        ...
+
+    def wake_on_commit(self) -> None:
+        """It has added what a worker waits for."""
+        ...
+
+
+class HeldSession(Protocol):
+    """What is asked of a writer's connection while it is held."""
+
+    @property
+    def connection(self) -> Any:
+        """What calls are given."""
+        ...
+
+    @property
+    def in_transaction(self) -> bool:
+        """True while a transaction is open."""
+        ...
+
+    def end_statements_if(self, unwanted: Callable[[], bool] | None) -> None:
+        """End a statement that runs once ``unwanted`` says so; None: none."""
+        ...
+
+    def commit(self) -> None:
+        """Commit."""
+        ...
+
+    def roll_back(self) -> None:
+        """Roll back, if anything is open."""
+        ...
 
 
 @attrs.define(eq=False)
@@ -44,8 +88,10 @@ class _Command:
 class Hold:
     """The writer, held."""
 
-    def __init__(self, time_limit: float) -> None:
+    def __init__(self, time_limit: float, interrupt: Callable[[], None] | None = None) -> None:
+        """``interrupt``: told in the Trio thread when the statement that runs is not wanted any more."""
         self.time_limit = time_limit
+        self._interrupt = interrupt
         self._commands: queue.SimpleQueue[_Command] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._over = False
@@ -66,7 +112,7 @@ class Hold:
         """Run ``call`` on the connection, inside the transaction; a cancellation ends its statement."""
         try:
             return await self._send(_Command(trio.lowlevel.current_task(), call))
-        except (sqlite3.Error, TransactionOver):
+        except Exception:
             await trio.lowlevel.checkpoint_if_cancelled()  # noqa: ASYNC120  A cancellation is why it failed.
             raise
 
@@ -82,16 +128,18 @@ class Hold:
 
         def abort(_: object) -> trio.lowlevel.Abort:
             command.unwanted = True
+            if self._interrupt is not None and command.call is not None:
+                self._interrupt()
             return trio.lowlevel.Abort.FAILED
 
         return await trio.lowlevel.wait_task_rescheduled(abort)
 
     # --- the writer's thread --------------------------------------------------------------------------------
 
-    def serve(self, session: WriteSession, reply: Reply, stopped: Callable[[], bool]) -> None:
+    def serve(self, session: HeldSession, reply: Reply, stopped: Callable[[], bool]) -> None:
         """Run commands until it ends; the transaction has begun, and is over after."""
         self._until = time.monotonic() + self.time_limit + GRACE
-        session.connection.set_progress_handler(self._end_statement, STEPS)
+        session.end_statements_if(self._end_statement)
         last: list[tuple[trio.lowlevel.Task, Outcome[Any]]] = []
         wake = False
         try:
@@ -109,8 +157,8 @@ class Hold:
                     last = [(command.task, result)]
                     return
                 self._running = command
-                result = capture(command.call, session.connection)
-                if not session.connection.in_transaction:
+                result = capture(_run, command, session)
+                if not session.in_transaction:
                     over = TransactionOver(
                         "this transaction was ended by an error of the database; nothing of it is stored"
                     )
@@ -121,7 +169,7 @@ class Hold:
         finally:
             with self._lock:
                 self._over = True
-            session.connection.set_progress_handler(None, 0)
+            session.end_statements_if(None)
             session.roll_back()
             late = Error(TransactionOver(over_message(self.time_limit)))
             while not self._commands.empty():
@@ -129,8 +177,15 @@ class Hold:
             reply(last, wake)
 
     def _end_statement(self) -> bool:
-        """Asked by SQLite while a statement runs: true ends it."""
+        """Asked while a statement runs, where the database asks: true ends it."""
         return time.monotonic() > self._until or (self._running is not None and self._running.unwanted)
+
+
+def _run(command: _Command, session: HeldSession) -> Any:
+    if command.unwanted:
+        raise TransactionOver("the task that asked for this statement was cancelled before it began")
+    assert command.call is not None
+    return command.call(session.connection)
 
 
 def over_message(time_limit: float) -> str:

@@ -1,17 +1,17 @@
-"""What is read from a SQLite queue: each query a function of a connection.
+"""What is read from a queue in a SQL database: each query a function of a connection.
 
 The law: what the worker reads costs in the rows that come back. A state stands in the text of a query, not among its
-parameters, because only then SQLite uses the index that covers this state alone.
+parameters, because only then a database uses the index that covers this state alone.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
 from concorde_trio.records import Request, Run, RunState, SignalRecord, SignalState, Unfinished
-from concorde_trio.signals.store import RunFilter, SignalFilter
-from concorde_trio.stores.sqlite_rows import RUN, SIGNAL, read_request, read_run, read_signal
+from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter
+from concorde_trio.stores.database import Reads
+from concorde_trio.stores.rows import RUN, SIGNAL, read_request, read_run, read_signal
 
 PENDING = f"select {SIGNAL} from signals where state = 'pending' order by seq limit ?"
 PROCESSING = f"select {SIGNAL} from signals where state = 'processing' order by seq"
@@ -25,6 +25,8 @@ LAST_POSITION = "select last_position from concorde_meta"
 QUEUE = "select queue from concorde_meta"
 SIGNAL_BY_ID = f"select {SIGNAL} from signals where id = ?"
 RUN_BY_ID = f"select {RUN} from runs where id = ?"
+HAS_RESOURCE = "exists (select 1 from json_each(runs.resources) where value = ?)"
+"""In the words of SQLite; other databases have their own."""
 
 
 def bound(text: str) -> str | None:
@@ -38,17 +40,17 @@ def bound(text: str) -> str | None:
     return text
 
 
-def pending(connection: sqlite3.Connection, limit: int) -> list[SignalRecord]:
+def pending(connection: Reads, limit: int) -> list[SignalRecord]:
     """The first pending signals in seq order."""
     return [read_signal(row) for row in connection.execute(PENDING, (limit,)).fetchall()]
 
 
-def requests(connection: sqlite3.Connection) -> list[Request]:
+def requests(connection: Reads) -> list[Request]:
     """Every request, oldest first."""
     return [read_request(row) for row in connection.execute(REQUESTS).fetchall()]
 
 
-def unfinished(connection: sqlite3.Connection) -> list[Unfinished]:
+def unfinished(connection: Reads) -> list[Unfinished]:
     """Processing signals with their runs, by first position; those without runs last, by seq."""
     connection.execute("begin")  # Both queries see the same commit.
     try:
@@ -62,31 +64,31 @@ def unfinished(connection: sqlite3.Connection) -> list[Unfinished]:
     return sorted(found, key=lambda each: (not each.runs, min((run.position for run in each.runs), default=0)))
 
 
-def last_position(connection: sqlite3.Connection) -> int:
+def last_position(connection: Reads) -> int:
     """The highest position ever given to a run."""
     position: int = connection.execute(LAST_POSITION).fetchone()[0]
     return position
 
 
-def queue(connection: sqlite3.Connection) -> str:
+def queue(connection: Reads) -> str:
     """The name of the queue."""
     name: str = connection.execute(QUEUE).fetchone()[0]
     return name
 
 
-def signal(connection: sqlite3.Connection, signal_id: str) -> SignalRecord | None:
+def signal(connection: Reads, signal_id: str) -> SignalRecord | None:
     """One signal."""
     row = connection.execute(SIGNAL_BY_ID, (bound(signal_id),)).fetchone()
     return None if row is None else read_signal(row)
 
 
-def run(connection: sqlite3.Connection, run_id: str) -> Run | None:
+def run(connection: Reads, run_id: str) -> Run | None:
     """One run."""
     row = connection.execute(RUN_BY_ID, (bound(run_id),)).fetchone()
     return None if row is None else read_run(row)
 
 
-def tags(connection: sqlite3.Connection) -> list[str]:
+def tags(connection: Reads) -> list[str]:
     """The tags of runs that have not ended."""
     return [tag for (tag,) in connection.execute(TAGS).fetchall()]
 
@@ -109,7 +111,7 @@ def signals_query(where: SignalFilter) -> tuple[str, list[Any]]:
     return _list(f"select {SIGNAL} from signals", conditions, "seq"), [*parameters, where.limit]
 
 
-def runs_query(where: RunFilter) -> tuple[str, list[Any]]:
+def runs_query(where: RunFilter, has_resource: str = HAS_RESOURCE) -> tuple[str, list[Any]]:
     """The query of a list of runs, newest first."""
     conditions: list[str] = []
     parameters: list[Any] = []
@@ -125,7 +127,7 @@ def runs_query(where: RunFilter) -> tuple[str, list[Any]]:
         conditions.append("session = ?")
         parameters.append(bound(where.session))
     if where.resource is not None:
-        conditions.append("exists (select 1 from json_each(runs.resources) where value = ?)")
+        conditions.append(has_resource)
         parameters.append(bound(where.resource))
     if where.since is not None:
         conditions.append("queued_at >= ?")
@@ -136,17 +138,17 @@ def runs_query(where: RunFilter) -> tuple[str, list[Any]]:
     return _list(f"select {RUN} from runs", conditions, "position"), [*parameters, where.limit]
 
 
-def signals(connection: sqlite3.Connection, where: SignalFilter) -> list[SignalRecord]:
+def signals(connection: Reads, where: SignalFilter) -> list[SignalRecord]:
     """Signals, newest first."""
     return [read_signal(row) for row in connection.execute(*signals_query(where)).fetchall()]
 
 
-def runs(connection: sqlite3.Connection, where: RunFilter) -> list[Run]:
+def runs(connection: Reads, where: RunFilter, has_resource: str = HAS_RESOURCE) -> list[Run]:
     """Runs, newest first."""
-    return [read_run(row) for row in connection.execute(*runs_query(where)).fetchall()]
+    return [read_run(row) for row in connection.execute(*runs_query(where, has_resource)).fetchall()]
 
 
-def counts(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
+def counts(connection: Reads) -> dict[str, dict[str, int]]:
     """How many signals and runs are in each state: the few by their indexes, those done by what is left."""
     connection.execute("begin")
     try:
@@ -158,9 +160,23 @@ def counts(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
         connection.execute("rollback")
 
 
-def _counts(
-    connection: sqlite3.Connection, table: str, states: type[SignalState | RunState], rest: str
-) -> dict[str, int]:
+def prunable(connection: Reads, before: float, old_sessions: str, no_limit: int | None) -> Pruned:
+    """How many rows a prune would remove. ``old_sessions``: the query of those it may, of a time and a limit."""
+    old = "select id from signals where state in ('done', 'failed') and settled_at < ?"
+    connection.execute("begin")
+    try:
+        return Pruned(
+            signals=connection.execute(f"select count(*) from ({old}) as old", (before,)).fetchone()[0],
+            runs=connection.execute(f"select count(*) from runs where signal_id in ({old})", (before,)).fetchone()[0],
+            sessions=connection.execute(f"select count(*) from ({old_sessions}) as old", (before, no_limit)).fetchone()[
+                0
+            ],
+        )
+    finally:
+        connection.execute("rollback")
+
+
+def _counts(connection: Reads, table: str, states: type[SignalState | RunState], rest: str) -> dict[str, int]:
     found = {
         state.value: connection.execute(f"select count(*) from {table} where state = '{state.value}'").fetchone()[0]
         for state in states

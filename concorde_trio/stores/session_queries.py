@@ -1,4 +1,4 @@
-"""What is read of sessions from a SQLite queue: each query a function of a connection.
+"""What is read of sessions from a queue in a SQL database: each query a function of a connection.
 
 The law: what a session's loop reads costs in what comes back, never in the session's history: it starts from the latest
 summary, and what is queued has an index of its own. A state stands in the text of a query, for the index's sake.
@@ -7,14 +7,14 @@ summary, and what is queued has an index of its own. A state stands in the text 
 from __future__ import annotations
 
 import json
-import sqlite3
 from typing import Any
 
 from concorde_trio._sansio.json_values import decode
 from concorde_trio.messages import Input, InputState, Message
 from concorde_trio.sessions.store import SessionFilter, SessionRecord, StoredInput, StoredSession
+from concorde_trio.stores.database import Cursor, Reads
+from concorde_trio.stores.queries import bound
 from concorde_trio.stores.session_change_checks import read_message, read_usage
-from concorde_trio.stores.sqlite_queries import bound
 
 SESSION = (
     "name, created_at, updated_at, last_epoch, last_registration, usage, held, messages, "
@@ -25,6 +25,7 @@ SESSION_BY_NAME = f"select {SESSION} from sessions where name = ?"
 LAST_SEQ = "select max(seq) from messages where session = ?"
 SUMMARY = "select document from messages where session = ? and role = 'summary' order by seq desc limit 1"
 KEPT = "select document from messages where session = ? and seq in (select value from json_each(?)) order by seq"
+"""In the words of SQLite; it is given the seqs as a JSON list."""
 SINCE = "select document from messages where session = ? and seq > ? and seq <> ? order by seq"
 WAITING = f"select {INPUT} from inputs where session = ? and state = 'queued' and signal_id is null order by number"
 MESSAGES = "select document from messages where session = ? and seq > ? order by seq limit ?"
@@ -36,7 +37,7 @@ UNSETTLED_OF = f"select {INPUT} from inputs where session = ? and state = 'queue
 _LAST = 2**63 - 1
 
 
-def load_session(connection: sqlite3.Connection, name: str) -> StoredSession | None:
+def load_session(connection: Reads, name: str, kept_query: str = KEPT) -> StoredSession | None:
     """What a loop starts from."""
     name_or_none = bound(name)
     connection.execute("begin")  # All queries see the same commit.
@@ -54,7 +55,7 @@ def load_session(connection: sqlite3.Connection, name: str) -> StoredSession | N
             covers, summary_seq = summary.covers, summary.seq
             # Sorted out here: a bound on seq in the query would be the way that SQLite goes, through all of history.
             kept = [seq for seq in set(summary.keeps) if seq <= covers]
-            messages += _messages(connection.execute(KEPT, (name_or_none, json.dumps(kept))))
+            messages += _messages(connection.execute(kept_query, (name_or_none, json.dumps(kept))))
         messages += _messages(connection.execute(SINCE, (name_or_none, covers, summary_seq)))
         return StoredSession(
             record=record,
@@ -66,7 +67,7 @@ def load_session(connection: sqlite3.Connection, name: str) -> StoredSession | N
         connection.execute("rollback")
 
 
-def session(connection: sqlite3.Connection, name: str) -> SessionRecord | None:
+def session(connection: Reads, name: str) -> SessionRecord | None:
     """A session's row."""
     row = connection.execute(SESSION_BY_NAME, (bound(name),)).fetchone()
     return None if row is None else read_session(row)
@@ -89,29 +90,29 @@ def sessions_query(where: SessionFilter) -> tuple[str, list[Any]]:
     ]
 
 
-def sessions(connection: sqlite3.Connection, where: SessionFilter) -> list[SessionRecord]:
+def sessions(connection: Reads, where: SessionFilter) -> list[SessionRecord]:
     """Sessions, most recently updated first."""
     return [read_session(row) for row in connection.execute(*sessions_query(where)).fetchall()]
 
 
-def messages(connection: sqlite3.Connection, name: str, after: int, limit: int) -> list[Message]:
+def messages(connection: Reads, name: str, after: int, limit: int) -> list[Message]:
     """Messages with a higher seq, in order."""
     return _messages(connection.execute(MESSAGES, (bound(name), min(after, _LAST), limit)))
 
 
-def latest_messages(connection: sqlite3.Connection, name: str, before: int | None, limit: int) -> list[Message]:
+def latest_messages(connection: Reads, name: str, before: int | None, limit: int) -> list[Message]:
     """The last messages, or the last of those with a lower seq, in order."""
     last = _LAST if before is None else min(before - 1, _LAST)
     return _messages(connection.execute(LATEST_MESSAGES, (bound(name), last, limit)))[::-1]
 
 
-def input_by_id(connection: sqlite3.Connection, input_id: str) -> StoredInput | None:
+def input_by_id(connection: Reads, input_id: str) -> StoredInput | None:
     """One row of the ledger."""
     row = connection.execute(INPUT_BY_ID, (bound(input_id),)).fetchone()
     return None if row is None else read_input(row)
 
 
-def unsettled_inputs(connection: sqlite3.Connection, name: str | None) -> list[StoredInput]:
+def unsettled_inputs(connection: Reads, name: str | None) -> list[StoredInput]:
     """Queued inputs of one session or of all, in the order in which they were accepted."""
     if name is None:
         cursor = connection.execute(UNSETTLED)
@@ -148,5 +149,5 @@ def read_input(row: tuple[Any, ...]) -> StoredInput:
     )
 
 
-def _messages(cursor: sqlite3.Cursor) -> list[Message]:
+def _messages(cursor: Cursor) -> list[Message]:
     return [read_message(document) for (document,) in cursor.fetchall()]

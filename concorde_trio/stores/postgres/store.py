@@ -1,0 +1,386 @@
+"""A queue in a schema of a PostgreSQL database: durable, one worker, any number of processes on any machines that emit.
+
+The law: everything that is written goes through one connection, in commits whose outcome is always found out; reads have
+others, and what listens has its own. A task that waits for a commit is not cancelled away from it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import attrs
+import psycopg
+import trio
+
+from concorde_trio._sansio.changes import Change
+from concorde_trio._sansio.session_changes import SessionChange
+from concorde_trio.errors import UsageError
+from concorde_trio.messages import Message
+from concorde_trio.records import NewSignal, Request, RequestKind, Run, SignalRecord, Unfinished
+from concorde_trio.sessions.store import SessionFilter, SessionRecord, StoredInput, StoredSession
+from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter, Transaction
+from concorde_trio.stores import queries, session_queries, transactions
+from concorde_trio.stores.change_checks import check_payloads
+from concorde_trio.stores.change_plan import plan
+from concorde_trio.stores.pauses import pauses
+from concorde_trio.stores.postgres.connection import connect, schema_version
+from concorde_trio.stores.postgres.listener import Listener
+from concorde_trio.stores.postgres.owner import Owner
+from concorde_trio.stores.postgres.pg_errors import store_error
+from concorde_trio.stores.postgres.pg_sql import HAS_RESOURCE, KEPT, PostgresReads, statement
+from concorde_trio.stores.postgres.place import place_of, state_folder
+from concorde_trio.stores.postgres.reader import PostgresReader
+from concorde_trio.stores.postgres.transaction import JoinedTransaction, PostgresTransaction
+from concorde_trio.stores.postgres.write_session import PostgresWriteSession, origin_of
+from concorde_trio.stores.programs import programs_dead
+from concorde_trio.stores.thread_writer import ThreadWriter
+from concorde_trio.stores.works import AddRequest, Apply, Emit, Prune, PruneSessions
+
+T = TypeVar("T")
+
+PRUNE_AT_ONCE = 200
+"""Signals pruned in one commit, so that others get between."""
+
+PRUNE_SESSIONS_AT_ONCE = 50
+"""Sessions pruned in one commit; each may have thousands of messages."""
+
+WORKER_PATIENCE = 20
+"""How many times longer than others a worker waits for the database; losing the queue ends it sooner."""
+
+
+class PostgresStore:
+    """A queue in the database that ``url`` names, in a schema of its own.
+
+    ``url``: ``postgresql://user:password@host:port/database``, or all else that libpq takes in one (several hosts for a
+    failover, ``sslmode``, ...); ``schema`` may stand in it as ``?schema=NAME``. The schema is made when it is first opened.
+    ``lease``: seconds that a worker goes on without its connection to the database, before it stops its runs (REC-1).
+    ``busy_timeout``: seconds that others' reads and writes are tried again while the database cannot be used, before
+    StoreBusy. ``max_payload``: bytes of a payload's JSON text that this store takes, None for what the caller takes.
+    UsageError for what can never work, the extra ``postgres`` not installed among it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str | None = None,
+        lease: float = 30.0,
+        busy_timeout: float = 30.0,
+        max_payload: int | None = None,
+    ) -> None:
+        if not 0.5 <= lease <= 3600:
+            raise UsageError(f"a lease is from 0.5 to 3600 seconds, not {lease!r:.80}")
+        self._place = place_of(url, schema)
+        self._lease = lease
+        self._patience = busy_timeout
+        self._max_payload = max_payload
+        self._origin = origin_of(uuid4().hex)
+        self._wakes: list[Callable[[], None]] = []
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._session: PostgresWriteSession | None = None
+        self._writer: ThreadWriter | None = None
+        self._reader: PostgresReader | None = None
+        self._queue: str | None = None
+
+    @property
+    def queue(self) -> str:
+        """A name of this queue that survives restarts, known once it was opened."""
+        if self._queue is None:
+            raise UsageError("the name of a queue in PostgreSQL stands in its schema; open the store first")
+        return self._queue
+
+    @property
+    def path(self) -> Path:
+        """Beside which the files of this queue stand that belong to this machine: where a gateway here can be reached."""
+        return state_folder() / self.queue
+
+    @property
+    def programs_lock(self) -> Path | None:
+        """The file of REC-6, for programs on this machine."""
+        path = self.path
+        return path.with_name(f"{path.name}.programs")
+
+    def holds_queue(self) -> bool:
+        """True if there is a queue in the schema, whose name and ``path`` are known then. Changes nothing, and blocks.
+
+        StoreError if the database cannot be asked.
+        """
+        try:
+            with connect(self._place, "concorde-trio", read_only=True) as connection:
+                if not schema_version(connection, self._place):
+                    return False
+                self._queue = queries.queue(PostgresReads(connection))
+        except psycopg.Error as error:
+            raise store_error(error, self._place) from error
+        return True
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Connect and bring the schema up to date; SchemaTooNew, or a StoreError that says what is wrong."""
+        if self._writer is not None:
+            raise UsageError(f"the store of {self._place.name} is open already; open it once and share it")
+        session = self._new_session()
+        reader = PostgresReader(self._place, self._patience)
+        self._session, self._writer = session, ThreadWriter(session, self._patience, self._wake)
+        try:
+            await self._writer.open()
+            self._queue = await reader.read(queries.queue)
+            self._reader, self._token = reader, trio.lowlevel.current_trio_token()
+            yield
+        finally:
+            writer, self._session, self._writer, self._reader, self._token = self._writer, None, None, None, None
+            reader.close()
+            await writer.close()  # noqa: ASYNC102  Shielded and bounded inside.
+
+    @asynccontextmanager
+    async def own(self, *, wait: bool = False, waiting: Callable[[str], None] | None = None) -> AsyncIterator[None]:
+        """Be this queue's one worker (REC-1), once programs of an earlier one on this machine are dead (REC-6).
+
+        A StoreError, with the block cancelled, when the queue is lost.
+        """
+        self._opened()
+        assert self._session is not None
+        owner = Owner(self._place, self._session, self._lease, self._patience)
+        async with owner.owning(wait=wait, waiting=waiting):
+            assert self.programs_lock is not None
+            await programs_dead(self.programs_lock, self._place.name, waiting)
+            yield
+
+    # --- writes ---------------------------------------------------------------------------------------------
+
+    async def emit(self, signals: Sequence[NewSignal], *, tx: Transaction | None = None) -> list[str]:
+        """Store signals in the order given; the ids, committed when ``tx`` is None (SIG-1 to SIG-3, SIG-7)."""
+        writer, _ = self._opened()
+        check_payloads(signals, self._max_payload)
+        if tx is not None:
+            if isinstance(tx, JoinedTransaction) and tx.place == self._place:
+                return await tx.emit(signals)
+            if not isinstance(tx, PostgresTransaction) or tx.store is not self:
+                raise UsageError(f"tx must come from this store's transaction() or join(), not {tx!r:.80}")
+            return await tx.emit(signals)
+        transactions.refuse_inside(self, "emit without tx=")
+        ids: list[str] = await writer.write(Emit(signals), self._patience)
+        return ids
+
+    def emit_sync(self, signals: Sequence[NewSignal]) -> list[str]:
+        """The same on a connection of its own, made for this call: from any thread or process, open or not (SIG-8).
+
+        It blocks its thread until the commit is on the disk. In a Trio task use ``emit``; to send many, or in a
+        transaction of yours, ``join``.
+        """
+        transactions.refuse_inside(self, "emit_sync")
+        check_payloads(signals, self._max_payload)
+        session = self._new_session()
+        try:
+            self._attempt(session, session.try_open)
+            results = None
+            while results is None:
+                self._attempt(session, session.try_begin)
+                results = session.commit_works([Emit(signals)])
+        finally:
+            session.close()
+        token = self._token
+        if token is not None:
+            try:
+                token.run_sync_soon(self._wake)
+            except trio.RunFinishedError:
+                pass  # Trio ended between the two lines; nobody is left to be woken.
+        ids: list[str] = results[0].unwrap()
+        return ids
+
+    def join(self, connection: psycopg.Connection[Any]) -> JoinedTransaction:
+        """The transaction that you have begun on a psycopg connection of yours, for ``tx=`` and ``emit_sync`` (SIG-2).
+
+        It must be a connection to the queue's database, by a user who may write the queue's tables.
+        """
+        return JoinedTransaction(self._place, connection)
+
+    @asynccontextmanager
+    async def transaction(self, *, time_limit: float = 5.0) -> AsyncIterator[PostgresTransaction]:
+        """Your own tables and emits with ``tx=``, together or not at all (SIG-2). Other writes of this store wait meanwhile.
+
+        Commits on leaving, rolls back on an exception. After ``time_limit`` seconds it is rolled back, its body
+        cancelled, and TransactionOver raised.
+        """
+        writer, _ = self._opened()
+        transactions.refuse_inside(self, "a second transaction")
+        held = await writer.begin(time_limit, self._patience)
+        begun = PostgresTransaction(self, self._place, held, self._origin)
+        async with transactions.bounded(begun, time_limit) as tx:
+            yield tx
+
+    def in_transaction(self) -> bool:
+        """True in a task that is inside an open transaction of this store."""
+        return transactions.inside(self)
+
+    async def apply(self, changes: Sequence[Change | SessionChange]) -> None:
+        """Write all of it in one commit, in order: a worker's changes and sessions' (SES-21). On an error nothing is written."""
+        writer, _ = self._opened()
+        transactions.refuse_inside(self, "apply")
+        await writer.write(Apply(plan(changes)), self._patience * WORKER_PATIENCE)
+
+    async def request(self, kind: RequestKind, target: str) -> None:
+        """Leave an operator's request for the worker."""
+        writer, _ = self._opened()
+        transactions.refuse_inside(self, "request")
+        await writer.write(AddRequest(kind, target), self._patience)
+
+    async def prune(self, before: float) -> Pruned:
+        """Remove signals settled before this wall-clock time, with their runs, some hundreds in a commit (STP-5).
+
+        And sessions last saved before it, as ``prune_sessions`` does.
+        """
+        writer, _ = self._opened()
+        transactions.refuse_inside(self, "prune")
+        total = Pruned(signals=0, runs=0)
+        while True:
+            part: Pruned = await writer.write(Prune(before, PRUNE_AT_ONCE), self._patience)
+            total = Pruned(signals=total.signals + part.signals, runs=total.runs + part.runs)
+            if part.signals < PRUNE_AT_ONCE:
+                break
+        return attrs.evolve(total, sessions=await self._prune_sessions(before, math.inf))
+
+    async def prune_sessions(self, before: float, limit: int = 1_000) -> int:
+        """Remove at most ``limit`` sessions last saved before this time, the oldest; how many (STP-5)."""
+        self._opened()
+        transactions.refuse_inside(self, "prune_sessions")
+        return await self._prune_sessions(before, limit)
+
+    async def _prune_sessions(self, before: float, limit: float) -> int:
+        writer, _ = self._opened()
+        total = 0
+        while total < limit:
+            most = int(min(limit - total, PRUNE_SESSIONS_AT_ONCE))
+            part: int = await writer.write(PruneSessions(before, most), self._patience)
+            total += part
+            if part < most:
+                break
+        return total
+
+    # --- reads ----------------------------------------------------------------------------------------------
+
+    async def pending(self, limit: int) -> list[SignalRecord]:
+        """The first ``limit`` pending signals in seq order."""
+        return await self._read(partial(queries.pending, limit=limit))
+
+    async def requests(self) -> list[Request]:
+        """Every operator's request not yet finished, oldest first."""
+        return await self._read(queries.requests)
+
+    async def unfinished(self) -> list[Unfinished]:
+        """Every processing signal with its runs, in the order of their claim."""
+        return await self._read(queries.unfinished)
+
+    async def last_position(self) -> int:
+        """The highest position ever given to a run, 0 if none."""
+        return await self._read(queries.last_position)
+
+    async def signal(self, signal_id: str) -> SignalRecord | None:
+        """One signal, None if there is none."""
+        return await self._read(partial(queries.signal, signal_id=signal_id))
+
+    async def run(self, run_id: str) -> Run | None:
+        """One run, None if there is none."""
+        return await self._read(partial(queries.run, run_id=run_id))
+
+    async def signals(self, where: SignalFilter) -> list[SignalRecord]:
+        """Signals, newest first."""
+        return await self._read(partial(queries.signals, where=where))
+
+    async def runs(self, where: RunFilter) -> list[Run]:
+        """Runs, newest first."""
+        return await self._read(partial(queries.runs, where=where, has_resource=HAS_RESOURCE))
+
+    async def tags(self) -> list[str]:
+        """The tags of all runs that have not ended (TAG-4)."""
+        return await self._read(queries.tags)
+
+    async def counts(self) -> dict[str, dict[str, int]]:
+        """How many signals and runs are in each state."""
+        return await self._read(queries.counts)
+
+    async def prunable(self, before: float) -> Pruned:
+        """How many rows ``prune`` would remove now."""
+        old = statement("write/old_sessions", self._place.schema).replace("%s", "?")
+        return await self._read(partial(queries.prunable, before=before, old_sessions=old, no_limit=None))
+
+    # --- sessions -------------------------------------------------------------------------------------------
+
+    async def load_session(self, name: str) -> StoredSession | None:
+        """What a loop starts from, None if there is no such session (SES-17)."""
+        return await self._read(partial(session_queries.load_session, name=name, kept_query=KEPT))
+
+    async def session(self, name: str) -> SessionRecord | None:
+        """A session's row, None if there is none."""
+        return await self._read(partial(session_queries.session, name=name))
+
+    async def sessions(self, where: SessionFilter) -> list[SessionRecord]:
+        """Sessions, most recently updated first, then by name downwards."""
+        return await self._read(partial(session_queries.sessions, where=where))
+
+    async def messages(self, session: str, *, after: int = 0, limit: int = 50) -> list[Message]:
+        """Its messages with a higher seq than ``after``, in order, compacted ones included."""
+        return await self._read(partial(session_queries.messages, name=session, after=after, limit=limit))
+
+    async def latest_messages(self, session: str, *, before: int | None = None, limit: int = 50) -> list[Message]:
+        """Its last messages, in order; with ``before`` the last of those with a lower seq."""
+        return await self._read(partial(session_queries.latest_messages, name=session, before=before, limit=limit))
+
+    async def input(self, input_id: str) -> StoredInput | None:
+        """One row of the ledger, None if there is none (SES-10a)."""
+        return await self._read(partial(session_queries.input_by_id, input_id=input_id))
+
+    async def unsettled_inputs(self, session: str | None = None) -> list[StoredInput]:
+        """Every queued input, of one session or of all, in the order in which they were accepted."""
+        return await self._read(partial(session_queries.unsettled_inputs, name=session))
+
+    # --- wakeups --------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def on_change(self, wake: Callable[[], None]) -> AsyncIterator[None]:
+        """While entered, ``wake()`` is called in the Trio thread after every emit and request, of any process (SIG-6)."""
+        self._opened()
+
+        def heard(origin: str | None) -> None:
+            if origin != self._origin():  # Of its own commits it knows already.
+                wake()
+
+        async with Listener(self._place, self._patience, heard).listening():
+            self._wakes.append(wake)
+            try:
+                yield
+            finally:
+                self._wakes.remove(wake)
+
+    def _wake(self) -> None:
+        for wake in tuple(self._wakes):
+            wake()
+
+    # --- inside ---------------------------------------------------------------------------------------------
+
+    def _opened(self) -> tuple[ThreadWriter, PostgresReader]:
+        if self._writer is None or self._reader is None:
+            raise UsageError(f"the store of {self._place.name} is not open; use it inside `async with store.open():`")
+        return self._writer, self._reader
+
+    async def _read(self, query: Callable[[Any], T]) -> T:
+        return await self._opened()[1].read(query)
+
+    def _new_session(self) -> PostgresWriteSession:
+        return PostgresWriteSession(self._place, uuid4().hex, self._origin, self._patience * 10)
+
+    def _attempt(self, session: PostgresWriteSession, attempt: Callable[[], bool]) -> None:
+        until = time.monotonic() + self._patience
+        for pause in pauses():
+            if attempt():
+                return
+            if time.monotonic() > until:
+                raise session.busy(self._patience)
+            time.sleep(pause)

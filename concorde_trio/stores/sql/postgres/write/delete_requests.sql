@@ -1,0 +1,1 @@
+delete from /*schema*/concorde_requests where id = any(%s::bigint[])

@@ -1,0 +1,1 @@
+delete from /*schema*/runs where signal_id = any(%s::text[])

@@ -1,0 +1,1 @@
+delete from /*schema*/inputs where session = any(%s::text[])

@@ -1,0 +1,1 @@
+delete from /*schema*/messages where session = any(%s::text[])

@@ -1,0 +1,1 @@
+delete from /*schema*/sessions where name = any(%s::text[])

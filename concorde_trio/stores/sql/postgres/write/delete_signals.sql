@@ -1,0 +1,1 @@
+delete from /*schema*/signals where id = any(%s::text[])
