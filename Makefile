@@ -71,6 +71,6 @@ $(VENV)/.for-use: pyproject.toml
 	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" .
 
 $(VENV)/.for-tests: pyproject.toml
-	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" ".[test,check,openai,anthropic,mcp,postgres]" ".[browser]"
+	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" ".[test,check,openai,anthropic,mcp,postgres,schedule]" ".[browser]"
 	@touch $(VENV)/.for-use
 	@rm -f $(VENV)/.async-checked

@@ -35,6 +35,8 @@ from concorde_trio.signals.handlers import Handlers, as_handlers
 from concorde_trio.signals.in_hand import InHand
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeContext
+from concorde_trio.signals.schedule import Schedule
+from concorde_trio.signals.schedules import Schedules
 from concorde_trio.signals.store import Pruned, SignalStore, Transaction
 from concorde_trio.signals.views import LockView, LockViews, WaitView
 from concorde_trio.watchdog import watching
@@ -62,6 +64,7 @@ class SignalWorker:
         self._runtime = runtime
         self._bus = EventBus()
         self._bus.call(self._note)
+        self.schedules = Schedules(store, options, self._bus.publish)
         self._waiters: dict[str, list[trio.Event]] = {}
         self._waiter_left = trio.Event()
         self._shield = trio.CancelScope(shield=True)
@@ -90,6 +93,10 @@ class SignalWorker:
         """
         signal = self.new_signal(kind, payload, key=key)
         return (await self.store.emit([signal], tx=tx))[0]
+
+    async def schedule(self, name: str, kind: str, payload: JSON = None, **when: Any) -> bool:
+        """Emit a signal by ``cron=`` and ``zone=``, or ``at=`` an instant; see ``Schedule`` and ``Schedules.put`` (SCH-1)."""
+        return await self.schedules.put(Schedule(name, kind, payload, **when))
 
     @property
     def runtime(self) -> Runtime:
@@ -368,6 +375,7 @@ class SignalWorker:
             await stack.enter_async_context(self.store.on_change(driver.changed))
             if self._asked is not None:
                 driver.stop(self._asked)
+            await self.schedules.declare()
             self._opening = False
             self._shield.deadline = float("inf")
             try:
@@ -386,6 +394,7 @@ class SignalWorker:
         async with trio.open_nursery() as nursery:
             if options.sweep is not None:
                 nursery.start_soon(self._sweep, driver, options.sweep)
+            nursery.start_soon(self.schedules.run)
             if options.prune_after is not None:
                 nursery.start_soon(self._prune_regularly, options.prune_after)
             try:
@@ -413,6 +422,7 @@ class SignalWorker:
         while True:
             await trio.sleep(every)
             driver.sweep()
+            self.schedules.look()
 
     async def _prune_regularly(self, older_than: float) -> None:
         while True:

@@ -13,21 +13,25 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import attrs
 import trio
 
 from concorde_trio._sansio.changes import Change
+from concorde_trio._sansio.schedules import ScheduleRecord
 from concorde_trio._sansio.session_changes import SessionChange
 from concorde_trio.errors import StoreError, UsageError
 from concorde_trio.messages import Message
 from concorde_trio.records import NewSignal, Request, RequestKind, Run, SignalRecord, Unfinished
 from concorde_trio.sessions.store import SessionFilter, SessionRecord, StoredInput, StoredSession
+from concorde_trio.signals.schedule_store import Fire, Fired
 from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter, Transaction
-from concorde_trio.stores import queries, session_queries, transactions
-from concorde_trio.stores.change_checks import check_payloads
+from concorde_trio.stores import queries, schedule_works, session_queries, transactions
+from concorde_trio.stores.change_checks import check_payloads, check_size
 from concorde_trio.stores.change_plan import plan
 from concorde_trio.stores.pauses import pauses
+from concorde_trio.stores.schedule_works import FireSchedules, PutSchedule, RemoveSchedule, ScheduleWork
 from concorde_trio.stores.sqlite_inline import InlineWriter
 from concorde_trio.stores.sqlite_owner import own
 from concorde_trio.stores.sqlite_place import place_of
@@ -185,6 +189,27 @@ class SqliteStore:
         transactions.refuse_inside(self, "apply")
         await writer.write(Apply(plan(changes)), self._patience * WORKER_PATIENCE)
 
+    async def put_schedule(self, record: ScheduleRecord) -> bool:
+        """Store it under its name; False if the same is there already (SCH-5)."""
+        check_size(record.payload, self._max_payload)
+        changed: bool = await self._write_schedules(PutSchedule(record))
+        return changed
+
+    async def remove_schedule(self, name: str) -> bool:
+        """Remove it; False if there is none of this name."""
+        there: bool = await self._write_schedules(RemoveSchedule(name))
+        return there
+
+    async def fire_schedules(self, fires: Sequence[Fire]) -> list[Fired | None]:
+        """Advance rows and emit their signals in one commit; None for a row that is not as it must be (SCH-4)."""
+        fired: list[Fired | None] = await self._write_schedules(FireSchedules(fires), WORKER_PATIENCE)
+        return fired
+
+    async def _write_schedules(self, work: ScheduleWork, patience: float = 1.0) -> Any:
+        writer, _ = self._opened()
+        transactions.refuse_inside(self, "a change of schedules")
+        return await writer.write(work, self._patience * patience)
+
     async def request(self, kind: RequestKind, target: str) -> None:
         """Leave an operator's request for the worker."""
         writer, _ = self._opened()
@@ -278,6 +303,10 @@ class SqliteStore:
         """How many rows ``prune`` would remove now."""
         query = partial(queries.prunable, before=before, old_sessions=statement("write/old_sessions"), no_limit=-1)
         return await self._opened()[1].long(query)
+
+    async def schedules(self) -> list[ScheduleRecord]:
+        """All schedules, by name."""
+        return await self._opened()[1].long(schedule_works.schedules)
 
     # --- sessions -------------------------------------------------------------------------------------------
 

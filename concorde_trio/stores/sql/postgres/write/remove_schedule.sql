@@ -1,0 +1,1 @@
+delete from /*schema*/schedules where name = %s

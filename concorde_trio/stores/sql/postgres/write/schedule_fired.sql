@@ -1,0 +1,1 @@
+update /*schema*/schedules set signal_id = %s where name = %s

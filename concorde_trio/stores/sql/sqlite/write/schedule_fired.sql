@@ -1,0 +1,1 @@
+update schedules set signal_id = ? where name = ?
