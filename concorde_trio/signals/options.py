@@ -104,3 +104,12 @@ class WorkerOptions:
     settle: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     wall_clock: Callable[[], float] = time.time
     schedules: tuple[Schedule, ...] = attrs.field(default=(), converter=_as_tuple, validator=_schedules)
+
+
+def worker_options(given: dict[str, Any]) -> WorkerOptions:
+    """Options by name; UsageError for a name that is none."""
+    known = {field.name for field in attrs.fields(WorkerOptions)}
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise UsageError(f"no such option: {', '.join(unknown)}; there are: {', '.join(sorted(known))}")
+    return WorkerOptions(**given)

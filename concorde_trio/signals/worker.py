@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
-import attrs
 import trio
 
 from concorde_trio import events
@@ -33,7 +32,7 @@ from concorde_trio.signals.emit import new_signal
 from concorde_trio.signals.event_bus import EventBus
 from concorde_trio.signals.handlers import Handlers, as_handlers
 from concorde_trio.signals.in_hand import InHand
-from concorde_trio.signals.options import WorkerOptions
+from concorde_trio.signals.options import WorkerOptions, worker_options
 from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeContext
 from concorde_trio.signals.schedule import Schedule
 from concorde_trio.signals.schedules import Schedules
@@ -394,11 +393,15 @@ class SignalWorker:
         async with trio.open_nursery() as nursery:
             if options.sweep is not None:
                 nursery.start_soon(self._sweep, driver, options.sweep)
-            nursery.start_soon(self.schedules.run)
             if options.prune_after is not None:
                 nursery.start_soon(self._prune_regularly, options.prune_after)
+
+            def serving() -> None:
+                recovered()
+                nursery.start_soon(self.schedules.run)
+
             try:
-                await driver.run(nursery, recovered)
+                await driver.run(nursery, serving)
             finally:
                 # What closes from here on is bounded: a runtime that hangs on its way out must not hang the program.
                 self._shield.deadline = trio.current_time() + options.stop_grace
@@ -484,11 +487,3 @@ async def open_worker(
             raise
     if raised is not None:
         raise raised
-
-
-def worker_options(given: dict[str, Any]) -> WorkerOptions:
-    known = {field.name for field in attrs.fields(WorkerOptions)}
-    unknown = sorted(set(given) - known)
-    if unknown:
-        raise UsageError(f"no such option: {', '.join(unknown)}; there are: {', '.join(sorted(known))}")
-    return WorkerOptions(**given)
