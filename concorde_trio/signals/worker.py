@@ -7,11 +7,10 @@ because it is rows; what only this process knows (live tags, the lock table) is 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, cast
 
-import attrs
 import trio
 
 from concorde_trio import events
@@ -28,12 +27,14 @@ from concorde_trio.records import (
     SignalRecord,
     SignalState,
 )
-from concorde_trio.signals.driver import Driver
+from concorde_trio.signals.driver import Driver, masked
 from concorde_trio.signals.emit import new_signal
 from concorde_trio.signals.event_bus import EventBus
+from concorde_trio.signals.fleet import FleetStore, LeaderSeen, for_fleet
+from concorde_trio.signals.fleet_life import FleetLife
 from concorde_trio.signals.handlers import Handlers, as_handlers
 from concorde_trio.signals.in_hand import InHand
-from concorde_trio.signals.options import WorkerOptions
+from concorde_trio.signals.options import WorkerOptions, worker_options
 from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeContext
 from concorde_trio.signals.store import Pruned, SignalStore, Transaction
 from concorde_trio.signals.views import LockView, LockViews, WaitView
@@ -70,8 +71,9 @@ class SignalWorker:
         self._over = False
         self._failure: BaseException | None = None
         self._asked: StopMode | None = None
-        self._core: Dispatcher | None = None
-        self._driver: Driver | None = None
+        self._alone_core: Dispatcher | None = None
+        self._alone_driver: Driver | None = None
+        self._life: FleetLife | None = None
         if not callable(getattr(runtime, "run", None)):
             raise UsageError(
                 f"a runtime must have `async def run(self, prompt)`, {type(runtime).__name__} has none; "
@@ -202,6 +204,25 @@ class SignalWorker:
             self._bus.publish([removed])
         return pruned
 
+    # --- a fleet ------------------------------------------------------------------------------------------------
+
+    @property
+    def leads(self) -> bool:
+        """Whether the lock table is here: always, but for a member of a fleet that another one leads."""
+        return self._life is None or self._life.core is not None
+
+    async def leader(self) -> LeaderSeen | None:
+        """Who leads the fleet that this worker is a member of; None if nobody does, or there is none."""
+        return None if self._life is None else await self._life.leader()
+
+    @property
+    def _core(self) -> Dispatcher | None:
+        return self._alone_core if self._life is None else self._life.core
+
+    @property
+    def _driver(self) -> Driver | None:
+        return self._alone_driver if self._life is None else self._life.driver
+
     # --- looking ------------------------------------------------------------------------------------------------
 
     @property
@@ -219,6 +240,8 @@ class SignalWorker:
 
     def attribute(self, values: Sequence[str]) -> RunInfo | None:
         """The run a request came from, by the values of its ``concorde-run-tag`` headers (TAG-3)."""
+        if self._life is not None:
+            return self._life.attribute(values)
         if self._core is None:
             return None
         run_id = self._core.tags.lookup(values)
@@ -227,10 +250,14 @@ class SignalWorker:
 
     def mask(self, text: str) -> str:
         """``text`` with every tag that is live, or will be, masked (TAG-4)."""
+        if self._life is not None:
+            return self._life.mask(text)
         return text if self._core is None else self._core.tags.mask(text)
 
     def mask_json(self, value: JSON) -> JSON:
         """The same in every string of a JSON value."""
+        if self._life is not None:
+            return cast("JSON", self._life.mask_json(value))
         return value if self._core is None else self._core.tags.mask_json(value)
 
     def why(self, run_id: str) -> WaitView | None:
@@ -268,7 +295,12 @@ class SignalWorker:
             return
         self._asked = asked
         self._bound_opening()
-        if self._driver is not None:
+        if self._life is not None:
+            if self.status == "running":
+                self.status = "stopping"
+            self._life.stop(asked)
+            self._wake_waiters()
+        elif self._driver is not None:
             self._driver.stop(asked)
 
     async def run(
@@ -338,14 +370,17 @@ class SignalWorker:
             kind: KindInfo(holds=handler.post is not None, repeatable=handler.repeatable)
             for kind, handler in self.handlers.items()
         }
-        core = self._core = Dispatcher(
+        if for_fleet(self.store):
+            await self._work_in_fleet(self.store, kinds, agent_server_url, task_status)
+            return
+        core = self._alone_core = Dispatcher(
             kinds,
             claim_ahead=options.claim_ahead,
             max_running=options.max_running,
             position=await self.store.last_position(),
             time_limit=options.time_limit,
         )
-        driver = self._driver = Driver(core, self.store, self._runtime, self.handlers, options, self._bus)
+        driver = self._alone_driver = Driver(core, self.store, self._runtime, self.handlers, options, self._bus)
 
         def recovered() -> None:
             self.status = "running" if self._asked is None else "stopping"
@@ -376,6 +411,60 @@ class SignalWorker:
                 # Kept, for if what is closed now hangs and is cancelled, its Cancelled takes the place of this.
                 self._failure = not_cancelled(error)
                 raise
+
+    async def _work_in_fleet(
+        self,
+        store: FleetStore,
+        kinds: Mapping[str, KindInfo],
+        agent_server_url: str | None,
+        task_status: trio.TaskStatus[None],
+    ) -> None:
+        options = self.options
+        life = FleetLife(
+            store,
+            self._runtime,
+            self.handlers,
+            options,
+            self._bus,
+            publish=self._publish,
+            changed=self._wake_waiters,
+        )
+        self._life = life
+        if self._asked is not None:
+            life.stop(self._asked)
+        told = False
+
+        def ready() -> None:
+            nonlocal told
+            if not told:
+                told = True
+                self.status = "running" if self._asked is None else "stopping"
+                task_status.started()
+
+        with watching(options.watchdog, self._publish, options.wall_clock, mask=self.mask, lag=self._lag):
+            async with trio.open_nursery() as nursery:
+                if options.prune_after is not None:
+                    nursery.start_soon(self._prune_regularly, options.prune_after)
+                try:
+                    await life.run(kinds, agent_server_url, self._opened, ready)
+                except BaseException as error:
+                    self._failure = not_cancelled(error)
+                    raise
+                finally:
+                    self._shield.deadline = trio.current_time() + options.stop_grace
+                await self._let_waiters_go()
+                nursery.cancel_scope.cancel()
+        ready()
+
+    def _opened(self) -> None:
+        self._opening = False
+        self._shield.deadline = float("inf")
+
+    def _publish(self, told: Iterable[events.Event]) -> None:
+        if self._driver is not None:
+            self._driver.publish(told)
+        else:
+            self._bus.publish([masked(event, self.mask) for event in told])
 
     def _lag(self, seconds: float) -> None:
         if self._bus.measured is not None:
@@ -435,6 +524,16 @@ class SignalWorker:
 
 
 @asynccontextmanager
+async def owned(store: SignalStore, options: WorkerOptions) -> AsyncIterator[None]:
+    """Be the queue's one worker (REC-1), where there is one; a fleet's worker is one of its members instead."""
+    if for_fleet(store):
+        yield
+        return
+    async with store.own(wait=options.wait_for_queue, waiting=logger.warning):
+        yield
+
+
+@asynccontextmanager
 async def open_worker(
     store: SignalStore, runtime: Runtime, handlers: Handlers | dict[str, Any], **options: Any
 ) -> AsyncIterator[SignalWorker]:
@@ -448,11 +547,7 @@ async def open_worker(
     worker = SignalWorker(store, runtime, handlers, chosen)
     raised: BaseException | None = None
     try:
-        async with (
-            store.open(),
-            store.own(wait=chosen.wait_for_queue, waiting=logger.warning),
-            trio.open_nursery() as nursery,
-        ):
+        async with store.open(), owned(store, chosen), trio.open_nursery() as nursery:
             await nursery.start(worker.run)
             try:
                 yield worker
@@ -474,11 +569,3 @@ async def open_worker(
             raise
     if raised is not None:
         raise raised
-
-
-def worker_options(given: dict[str, Any]) -> WorkerOptions:
-    known = {field.name for field in attrs.fields(WorkerOptions)}
-    unknown = sorted(set(given) - known)
-    if unknown:
-        raise UsageError(f"no such option: {', '.join(unknown)}; there are: {', '.join(sorted(known))}")
-    return WorkerOptions(**given)
