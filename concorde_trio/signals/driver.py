@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -65,7 +65,6 @@ class Driver:
         self.offers = None if lead is None else Offers(lead)
         self.stoppers: dict[str, Stopper] = {}
         self._store = store
-        self._apply: Callable[[Sequence[Change]], Awaitable[None]] = store.apply if lead is None else lead.apply
         self._stops: list[StopExecution] = []
         self._runtime = runtime
         self._handlers = handlers
@@ -232,6 +231,9 @@ class Driver:
         if missed:
             logger.warning("a sweep found %d signals that no notification had told of", missed)
             self.publish([events.WakeMissed(at=now)])
+
+    async def _apply(self, changes: Sequence[Change]) -> None:
+        await (self._store if self.offers is None else self.offers.lead).apply(changes)
 
     async def _finish(self, step: Step) -> None:
         """Commit a step, tell of it, and do what it decided."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -20,11 +20,12 @@ from concorde_trio._sansio.reports import KindInfo, StopMode
 from concorde_trio.errors import LeaseLost, StoreBusy, StoreError
 from concorde_trio.failures import alone, not_cancelled
 from concorde_trio.records import RunInfo
-from concorde_trio.signals.driver import HANGING, Driver
+from concorde_trio.signals.driver import HANGING, Driver, masked
 from concorde_trio.signals.event_bus import EventBus
 from concorde_trio.signals.executor import Executor
 from concorde_trio.signals.fleet import FleetStore, LeaderSeen, Leadership, Membership
 from concorde_trio.signals.handlers import Handlers
+from concorde_trio.signals.lone_life import LifeReports
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeContext
 
@@ -46,11 +47,7 @@ class FleetLife:
         handlers: Handlers,
         options: WorkerOptions,
         bus: EventBus,
-        *,
-        publish: Callable[[Iterable[events.Event]], None],
-        changed: Callable[[], None],
     ) -> None:
-        """``changed`` is called when something may have settled."""
         self.core: Dispatcher | None = None
         self.driver: Driver | None = None
         self.executor: Executor | None = None
@@ -59,8 +56,7 @@ class FleetLife:
         self._handlers = handlers
         self._options = options
         self._bus = bus
-        self._publish = publish
-        self._changed = changed
+        self._reports: LifeReports | None = None
         self._mode: StopMode | None = None
         self._stopping = trio.Event()
         self._stricter = trio.Event()
@@ -102,14 +98,26 @@ class FleetLife:
         """Who leads, as far as is known."""
         return None if self._member is None else await self._member.leader()
 
-    async def run(
-        self,
-        kinds: Mapping[str, KindInfo],
-        url: str | None,
-        opened: Callable[[], None],
-        ready: Callable[[], None],
-    ) -> None:
-        """Until stopped. ``opened``: the first runtime is open. ``ready``: somebody leads, and that one has recovered."""
+    @property
+    def leads(self) -> bool:
+        """Whether the lock table is in this process."""
+        return self.core is not None
+
+    def publish(self, told: Iterable[events.Event]) -> None:
+        """Tell of events, with live tags masked (TAG-4)."""
+        self._bus.publish([masked(event, self.mask) for event in told])
+
+    async def run(self, kinds: Mapping[str, KindInfo], url: str | None, reports: LifeReports) -> None:
+        """Until stopped. It has recovered when somebody leads."""
+        self._reports = reports
+        try:
+            await self._run(kinds, url, reports)
+        except BaseException as error:
+            reports.closing(error)
+            raise
+        reports.recovered()
+
+    async def _run(self, kinds: Mapping[str, KindInfo], url: str | None, reports: LifeReports) -> None:
         first = True
         with self._bound:
             while True:
@@ -120,7 +128,7 @@ class FleetLife:
                     with self._joining:
                         async with self._store.enrol(url=url, capacity=self._options.capacity) as member:
                             self._member = member
-                            await self._live(member, kinds, url, opened, ready)
+                            await self._live(member, kinds, url, reports)
                     break
                 except BaseException as error:  # noqa: ASYNC103  Raised again, but for a lost lease.
                     if not self._is_lost(error) and (first or not isinstance(error, StoreBusy)):
@@ -151,8 +159,7 @@ class FleetLife:
         member: Membership,
         kinds: Mapping[str, KindInfo],
         url: str | None,
-        opened: Callable[[], None],
-        ready: Callable[[], None],
+        reports: LifeReports,
     ) -> None:
         options = self._options
         async with AsyncExitStack() as stack:
@@ -163,11 +170,11 @@ class FleetLife:
                     programs_lock=member.programs_lock,
                     store=self._store,
                     bus=self._bus,
-                    publish=self._publish,
+                    publish=self.publish,
                     fleet=True,
                 )
                 await stack.enter_async_context(self._runtime.open(context))
-            opened()
+            reports.opened()
             executor = Executor(member, self._runtime, options, options.capacity, self._may_take)
             self.executor = executor
             try:
@@ -179,12 +186,14 @@ class FleetLife:
                     if options.sweep is not None:
                         nursery.start_soon(self._sweep, options.sweep)
                     leading = trio.Event()
-                    nursery.start_soon(self._lead_when_free, member, kinds, ready, leading)
+                    nursery.start_soon(self._lead_when_free, member, kinds, reports, leading)
                     nursery.start_soon(self._escalate, executor)
                     await self._stopping.wait()
                     await member.drain()
                     await leading.wait()
                     await executor.wait_idle()
+                    reports.closing(None)
+                    await reports.over()
                     nursery.cancel_scope.cancel("everything is over")
             finally:
                 self.executor = None
@@ -197,8 +206,8 @@ class FleetLife:
             self.executor.heard(word)
         if self.driver is not None:
             self.driver.heard(word, about)
-        if word in ("settled", "gap"):
-            self._changed()
+        if word in ("settled", "gap") and self._reports is not None:
+            self._reports.settled()
         if word in ("leader", "gap"):
             self._news.set()
 
@@ -229,26 +238,26 @@ class FleetLife:
     # --- as the leader --------------------------------------------------------------------------------------
 
     async def _lead_when_free(
-        self, member: Membership, kinds: Mapping[str, KindInfo], ready: Callable[[], None], over: trio.Event
+        self, member: Membership, kinds: Mapping[str, KindInfo], reports: LifeReports, over: trio.Event
     ) -> None:
         while not self._stopping.is_set():
             self._news = trio.Event()
             try:
                 async with member.lead() as lead:
                     if lead is not None:
-                        await self._lead(lead, kinds, ready)
+                        await self._lead(lead, kinds, reports)
                         continue
             except BaseException as error:  # noqa: ASYNC103  Raised again, but for a lost lead.
                 if not self._is_lost(error) or member.over is not None:
                     raise
                 logger.warning("this process does not lead any more: %s", not_cancelled(error))
             if await member.leader() is not None:
-                ready()
+                reports.recovered()
             with trio.move_on_after(LOOK):
                 await self._news.wait()
         over.set()
 
-    async def _lead(self, lead: Leadership, kinds: Mapping[str, KindInfo], ready: Callable[[], None]) -> None:
+    async def _lead(self, lead: Leadership, kinds: Mapping[str, KindInfo], reports: LifeReports) -> None:
         options = self._options
         core = Dispatcher(
             kinds,
@@ -264,7 +273,7 @@ class FleetLife:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._watch_over, lead, driver)
-                await driver.run(nursery, ready)
+                await driver.run(nursery, reports.recovered)
                 nursery.cancel_scope.cancel("the lead is laid down")
         finally:
             self.core = self.driver = None
