@@ -44,17 +44,19 @@ async def leading(member: PostgresMembership) -> AsyncIterator[PostgresLeadershi
     """Lead while the block runs; None if it cannot be now."""
     member.check()
     try:
-        epoch = await member.line.ask(partial(_take, member=member))
+        epoch, before = await member.line.ask(partial(_take, member=member))
     except psycopg.Error as error:
         if not passes(error):
             raise store_error(error, member.place) from error
         logger.info("the lead of %s cannot be taken yet: %s", member.place.name, error)
-        epoch = None
+        epoch = before = None
     if epoch is None:
         yield None
         return
     member.leads, member.lead_lost = True, trio.Event()
     try:
+        if before is not None:
+            await sweep_queue(f"{member.store.queue}.{before}")
         writer = member.store.leaders_writer(member.id)
         try:
             await writer.open()
@@ -76,19 +78,19 @@ async def _watch(member: PostgresMembership) -> None:
     raise LeaseLost(f"member {member.id[:12]} does not lead the fleet of {member.place.name} any more")
 
 
-def _take(database: PostgresReads, member: PostgresMembership) -> int | None:
-    """The epoch, None if the lead is not free."""
+def _take(database: PostgresReads, member: PostgresMembership) -> tuple[int | None, str | None]:
+    """The epoch, None if the lead is not free; and the member that had the lead, if it may have left processes here."""
     row = fleet_reads.leader_row(database)
     if not _free(row, member):
-        return None
+        return None, None
     if row.member is not None and row.member != member.id:
         _terminate(database, row)
     if not member.take_lock(database):
-        return None
+        return None, None
     epoch = _entered(database, row, member) if _left(row, member) else None
     if epoch is None:
         database.execute("select pg_advisory_unlock(?)", (member.place.worker_key,))
-    return epoch
+    return epoch, row.member if row.holder is not None and row.holder.known_dead() else None
 
 
 def _free(row: LeaderRow, member: PostgresMembership) -> bool:
