@@ -84,7 +84,7 @@ def build(folder: Path) -> Path:
             raise SiteError(f"the navigation in {SETTINGS.name} names pages that are not there: {', '.join(missing)}")
         make(staged)
         if folder.exists():
-            if not (folder / "search.json").exists():
+            if any(folder.iterdir()) and not (folder / "search.json").exists():
                 raise SiteError(f"{folder} is there and is no site; name another folder, or remove it")
             shutil.rmtree(folder)
         shutil.copytree(staged / "site", folder)
