@@ -18,7 +18,7 @@ ASYNC_FILES = $(shell grep -rlE --include='*.py' 'async (def|with|for)' $(PACKAG
 ASYNC_RULES := --enable ASYNC1,ASYNC2,ASYNC3 --disable ASYNC113,ASYNC114,ASYNC123,ASYNC124,ASYNC128
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fast slow soak bench rules dist clean
+.PHONY: help demo test check fast slow soak bench rules site dist clean
 
 help: ## this list
 	@echo "make TARGET [PYTHON=python3.13] [VENV=.venv] [ARGS=...]"
@@ -59,6 +59,9 @@ bench: $(VENV)/.for-use ## measure, each figure beside its reference
 rules: $(VENV)/.for-tests ## write docs/rules.md anew from docs/rules.toml and the tests
 	@$(BIN)/python -m tests.docs.rules --write
 
+site: $(VENV)/.for-tests ## the documentation as a site in build/site, without the network
+	@$(BIN)/python -m docs.site $(ARGS)
+
 dist: $(VENV)/.for-tests ## a wheel and an sdist in dist/
 	@$(BIN)/hatchling build
 
@@ -71,6 +74,6 @@ $(VENV)/.for-use: pyproject.toml
 	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" .
 
 $(VENV)/.for-tests: pyproject.toml
-	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" ".[test,check,openai,anthropic,mcp,postgres]" ".[browser]"
+	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" ".[test,check,openai,anthropic,mcp,postgres,docs]" ".[browser]"
 	@touch $(VENV)/.for-use
 	@rm -f $(VENV)/.async-checked
