@@ -29,6 +29,7 @@ COMMANDS = {
     "cancel": "change",
     "retry": "change",
     "prune": "prune",
+    "copy": "copy",
     "openapi": "openapi",
     "simulate": "simulate",
     "demo": "demo",
