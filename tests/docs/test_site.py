@@ -21,14 +21,16 @@ MADE = {"changelog.md"}
 def test_every_page_is_in_the_navigation_once() -> None:
     """Docs: a page that no navigation leads to is read by nobody (docs/site/zensical.toml has it)."""
     written = [path for path in navigation() if not path.startswith(HERE) and path not in MADE]
-    assert sorted(written) == sorted(page.relative_to(DOCS).as_posix() for page in pages())
+    there = [page.relative_to(DOCS).as_posix() for page in pages()]
+    assert sorted(written) == sorted(there), "write the page into nav of docs/site/zensical.toml"
 
 
 def test_the_start_page_links_to_every_page() -> None:
     """Docs: who reads it in the repository has docs/README.md for a navigation."""
     start = DOCS / "README.md"
     led_to = {link.partition("#")[0] for link in links(start)}
-    assert not {page.relative_to(DOCS).as_posix() for page in pages() if page != start} - led_to
+    missing = {page.relative_to(DOCS).as_posix() for page in pages() if page != start} - led_to
+    assert not missing, "write the page into the table of docs/README.md"
 
 
 def test_lists_begin_after_an_empty_line() -> None:
