@@ -30,6 +30,7 @@ COMMANDS = {
     "retry": "change",
     "prune": "prune",
     "copy": "copy",
+    "doctor": "doctor",
     "openapi": "openapi",
     "simulate": "simulate",
     "demo": "demo",

@@ -10,6 +10,7 @@ from concorde_trio.stores.memory import MemoryStore
 from concorde_trio.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from concorde_trio._sansio.diagnosis import Evidence
     from concorde_trio.stores.postgres.copy_place import PostgresCopyPlace
     from concorde_trio.stores.postgres.store import PostgresStore
 
@@ -52,3 +53,11 @@ def postgres_copy_place(url: str) -> PostgresCopyPlace:
     from concorde_trio.stores.postgres.copy_place import PostgresCopyPlace
 
     return PostgresCopyPlace(url)
+
+
+def examine_postgres(url: str) -> Evidence:
+    """What stands in the queue at ``url`` (see ``stores.examination``); UsageError as ``postgres_store``."""
+    postgres_store(url)
+    from concorde_trio.stores.postgres import examination
+
+    return examination.examine_postgres(url)
