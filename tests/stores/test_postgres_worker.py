@@ -12,7 +12,7 @@ import trio
 from concorde_trio import FunctionRuntime, Prompt, RunPrompt, Signal, open_worker
 from concorde_trio._sansio.changes import ClaimSignal, QueueRuns
 from concorde_trio.errors import QueueTaken, StoreError
-from concorde_trio.records import RunState, SignalState
+from concorde_trio.records import SignalState
 from concorde_trio.signals.store import RunFilter, SignalFilter
 from concorde_trio.testing.store_checks.samples import emitted, new_run, new_signal
 from tests.stores.postgres_server import PostgresServer, postgres, running_server, start_python
