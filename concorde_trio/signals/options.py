@@ -49,7 +49,8 @@ def _schedules(options: Any, attribute: attrs.Attribute[Any], value: Any) -> Non
     for each in value:
         if not isinstance(each, Schedule):
             raise UsageError(
-                f'schedules must be Schedule(...)s, such as Schedule("morning", "day.began", cron="0 7 * * *"), not {each!r:.80}'
+                f'schedules must be Schedule(...)s, such as Schedule("morning", "day.began", cron="0 7 * * *"), '
+                f"not {each!r:.80}"
             )
         checked(each, options.wall_clock(), max_payload=options.max_payload)
         if each.name in names:
@@ -80,6 +81,7 @@ class WorkerOptions:
     notification told of (SIG-6). ``prune_after``: the age at which settled signals are removed, every
     ``prune_every`` (STP-5). ``wait_for_queue``: wait for another worker of this queue to end instead of raising (REC-1).
     ``watchdog``: seconds that the event loop may be blocked before it is logged who does it and where, 0 for never.
+    ``capacity``: how many runs this process executes at once as a member of a fleet, on PostgreSQL; others take the rest.
     ``schedules``: put into the queue at the start, each under its name (SCH-5); one that is no longer here stays in the
     queue until it is removed. ``schedule_grace``: how many seconds late a schedule may still fire (SCH-3).
     ``settle`` is awaited before the worker looks at what it found together (LCK-5); ``wall_clock`` gives seconds
@@ -100,6 +102,7 @@ class WorkerOptions:
     prune_every: float = attrs.field(default=3_600.0, validator=_required_seconds)
     wait_for_queue: bool = False
     watchdog: float = attrs.field(default=LIMIT, validator=_watchdog)
+    capacity: int | None = attrs.field(default=None, validator=_count(1))
     schedule_grace: float = attrs.field(default=60.0, validator=_required_seconds)
     settle: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
     wall_clock: Callable[[], float] = time.time
@@ -107,7 +110,7 @@ class WorkerOptions:
 
 
 def worker_options(given: dict[str, Any]) -> WorkerOptions:
-    """Options by name; UsageError for a name that is none."""
+    """The options; UsageError for one that there is not."""
     known = {field.name for field in attrs.fields(WorkerOptions)}
     unknown = sorted(set(given) - known)
     if unknown:

@@ -1,8 +1,8 @@
 """The schedules of a queue: put, removed, listed, and fired when they are due.
 
-The law: only the queue's one worker fires (REC-1), and what it fires and how far the schedule is are one commit (SCH-4). The
-wait is on Trio's clock; what is due is decided by the wall clock, which is read again at least every RECHECK, since it
-can be set. A queue without schedules sets no timer.
+The law: only whoever claims the queue's signals fires (its one worker, REC-1, or the leader of a fleet), and what it fires
+and how far the schedule is are one commit (SCH-4). The wait is on Trio's clock; what is due is decided by the wall clock,
+which is read again at least every RECHECK, since it can be set. A queue without schedules sets no timer.
 """
 
 from __future__ import annotations
@@ -97,9 +97,10 @@ class Schedules:
         self._woken.set()
 
     async def run(self) -> None:
-        """Fire what is due, for ever. At once over for a store that keeps no schedules."""
+        """Fire what is due, for ever, while this process claims. At once over for a store that keeps no schedules."""
         if not isinstance(self._store, ScheduleStore):
             return
+        self._stale = True
         while True:
             self._woken = trio.Event()
             fresh, self._stale = self._stale, False

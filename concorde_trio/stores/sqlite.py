@@ -25,13 +25,13 @@ from concorde_trio.errors import StoreError, UsageError
 from concorde_trio.messages import Message
 from concorde_trio.records import NewSignal, Request, RequestKind, Run, SignalRecord, Unfinished
 from concorde_trio.sessions.store import SessionFilter, SessionRecord, StoredInput, StoredSession
-from concorde_trio.signals.schedule_store import Fire, Fired
 from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter, Transaction
 from concorde_trio.stores import queries, schedule_works, session_queries, transactions
-from concorde_trio.stores.change_checks import check_payloads, check_size
+from concorde_trio.stores.change_checks import check_payloads
 from concorde_trio.stores.change_plan import plan
 from concorde_trio.stores.pauses import pauses
-from concorde_trio.stores.schedule_works import FireSchedules, PutSchedule, RemoveSchedule, ScheduleWork
+from concorde_trio.stores.schedule_works import ScheduleWork
+from concorde_trio.stores.sql_schedules import SqlSchedules
 from concorde_trio.stores.sqlite_inline import InlineWriter
 from concorde_trio.stores.sqlite_owner import own
 from concorde_trio.stores.sqlite_place import place_of
@@ -55,7 +55,7 @@ WORKER_PATIENCE = 20
 """How many times longer than others a worker waits for a busy database, before it gives up and stops."""
 
 
-class SqliteStore:
+class SqliteStore(SqlSchedules):
     """A queue in the file ``path``; its folder must exist.
 
     ``busy_timeout``: seconds that a write waits while others hold the database, before StoreBusy (a worker's own
@@ -189,26 +189,9 @@ class SqliteStore:
         transactions.refuse_inside(self, "apply")
         await writer.write(Apply(plan(changes)), self._patience * WORKER_PATIENCE)
 
-    async def put_schedule(self, record: ScheduleRecord) -> bool:
-        """Store it under its name; False if the same is there already (SCH-5)."""
-        check_size(record.payload, self._max_payload)
-        changed: bool = await self._write_schedules(PutSchedule(record))
-        return changed
-
-    async def remove_schedule(self, name: str) -> bool:
-        """Remove it; False if there is none of this name."""
-        there: bool = await self._write_schedules(RemoveSchedule(name))
-        return there
-
-    async def fire_schedules(self, fires: Sequence[Fire]) -> list[Fired | None]:
-        """Advance rows and emit their signals in one commit; None for a row that is not as it must be (SCH-4)."""
-        fired: list[Fired | None] = await self._write_schedules(FireSchedules(fires), WORKER_PATIENCE)
-        return fired
-
-    async def _write_schedules(self, work: ScheduleWork, patience: float = 1.0) -> Any:
+    async def _write_schedules(self, work: ScheduleWork, *, by_worker: bool) -> Any:
         writer, _ = self._opened()
-        transactions.refuse_inside(self, "a change of schedules")
-        return await writer.write(work, self._patience * patience)
+        return await writer.write(work, self._patience * (WORKER_PATIENCE if by_worker else 1))
 
     async def request(self, kind: RequestKind, target: str) -> None:
         """Leave an operator's request for the worker."""
