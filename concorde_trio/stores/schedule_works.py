@@ -17,7 +17,7 @@ from concorde_trio.stores.database import Reads, Writes
 COLUMNS = [field.name for field in attrs.fields(ScheduleRecord)]
 """A row has the record's fields in its columns."""
 
-SCHEDULES = f"select {', '.join(COLUMNS)} from schedules order by name"
+SCHEDULES = f"select {', '.join(COLUMNS)} from concorde_schedules order by name"
 
 
 @attrs.frozen

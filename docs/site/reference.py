@@ -41,6 +41,7 @@ ALSO = {
     "signals": [
         "signals.options.WorkerOptions",
         "signals.event_bus.EventBus",
+        "signals.schedules.Schedules",
         "signals.views.WaitView",
         "signals.views.WaitEdge",
         "signals.views.RunView",
@@ -51,6 +52,7 @@ ALSO = {
     "stores": [
         "signals.store.SignalStore",
         "sessions.store.SessionStore",
+        "signals.schedule_store.ScheduleStore",
         "signals.store.SignalFilter",
         "signals.store.RunFilter",
     ],

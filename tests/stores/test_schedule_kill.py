@@ -62,7 +62,7 @@ def test_a_worker_killed_at_any_moment_emits_each_instant_once_or_never(tmp_path
     connection = sqlite3.connect(path)
     for name in "ab":
         fired_at, signal_id, next_at, missed, put_at = connection.execute(
-            "select fired_at, signal_id, next_at, missed, changed_at from schedules where name = ?", (name,)
+            "select fired_at, signal_id, next_at, missed, changed_at from concorde_schedules where name = ?", (name,)
         ).fetchone()
         found = connection.execute(
             'select id, "key" from signals where payload = ? order by seq', (f'"{name}"',)

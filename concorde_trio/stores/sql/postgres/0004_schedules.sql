@@ -1,6 +1,6 @@
 -- Schedules: which signal is emitted when. A row says how far it is, and is advanced in the commit that emits (SCH-4).
 
-create table schedules (
+create table concorde_schedules (
     name text collate "C" primary key,
     kind text not null,
     payload text not null,

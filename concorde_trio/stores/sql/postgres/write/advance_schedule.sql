@@ -1,5 +1,5 @@
 -- A schedule that is still what it was when somebody looked, and how far it is now.
-update /*schema*/schedules
+update /*schema*/concorde_schedules
 set
     next_at = %s,
     fired_at = coalesce(%s, fired_at),

@@ -1,5 +1,5 @@
 -- A schedule, new or in the place of another one of its name; one that says the same stays as it is (SCH-5).
-insert into /*schema*/schedules (name, kind, payload, cron, zone, at, revision, changed_at, next_at)
+insert into /*schema*/concorde_schedules (name, kind, payload, cron, zone, at, revision, changed_at, next_at)
 values (%s, %s, %s, %s, %s, %s, %s, %s, %s)
 on conflict (name) do update
 set
@@ -16,8 +16,8 @@ set
     missed = 0,
     missed_at = null
 where
-    schedules.kind <> excluded.kind
-    or schedules.payload <> excluded.payload
-    or schedules.cron is distinct from excluded.cron
-    or schedules.zone is distinct from excluded.zone
-    or schedules.at is distinct from excluded.at
+    concorde_schedules.kind <> excluded.kind
+    or concorde_schedules.payload <> excluded.payload
+    or concorde_schedules.cron is distinct from excluded.cron
+    or concorde_schedules.zone is distinct from excluded.zone
+    or concorde_schedules.at is distinct from excluded.at

@@ -1,1 +1,1 @@
-delete from /*schema*/schedules where name = %s
+delete from /*schema*/concorde_schedules where name = %s

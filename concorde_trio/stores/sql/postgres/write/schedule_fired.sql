@@ -1,1 +1,1 @@
-update /*schema*/schedules set signal_id = %s where name = %s
+update /*schema*/concorde_schedules set signal_id = %s where name = %s

@@ -1,5 +1,5 @@
 -- A schedule that is still what it was when somebody looked, and how far it is now.
-update schedules
+update concorde_schedules
 set
     next_at = ?,
     fired_at = coalesce(?, fired_at),

@@ -1,5 +1,5 @@
 -- A schedule, new or in the place of another one of its name; one that says the same stays as it is (SCH-5).
-insert into schedules (name, kind, payload, cron, zone, at, revision, changed_at, next_at)
+insert into concorde_schedules (name, kind, payload, cron, zone, at, revision, changed_at, next_at)
 values (?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (name) do update
 set
@@ -16,8 +16,8 @@ set
     missed = 0,
     missed_at = null
 where
-    schedules.kind <> excluded.kind
-    or schedules.payload <> excluded.payload
-    or schedules.cron is not excluded.cron
-    or schedules.zone is not excluded.zone
-    or schedules.at is not excluded.at
+    concorde_schedules.kind <> excluded.kind
+    or concorde_schedules.payload <> excluded.payload
+    or concorde_schedules.cron is not excluded.cron
+    or concorde_schedules.zone is not excluded.zone
+    or concorde_schedules.at is not excluded.at

@@ -1,1 +1,1 @@
-delete from schedules where name = ?
+delete from concorde_schedules where name = ?

@@ -1,1 +1,1 @@
-update schedules set signal_id = ? where name = ?
+update concorde_schedules set signal_id = ? where name = ?
