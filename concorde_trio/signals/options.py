@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import attrs
-import trio
 
 from concorde_trio.errors import UsageError
 from concorde_trio.signals.emit import MAX_PAYLOAD
@@ -77,5 +76,5 @@ class WorkerOptions:
     prune_every: float = attrs.field(default=3_600.0, validator=_required_seconds)
     wait_for_queue: bool = False
     watchdog: float = attrs.field(default=LIMIT, validator=_watchdog)
-    settle: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+    settle: Callable[[], Awaitable[None]] | None = None
     wall_clock: Callable[[], float] = time.time
