@@ -17,8 +17,11 @@ ASYNC_FILES = $(shell grep -rlE --include='*.py' 'async (def|with|for)' $(PACKAG
 # (unwrapping a group to its cause, RUN-3; an async method that a protocol asks for).
 ASYNC_RULES := --enable ASYNC1,ASYNC2,ASYNC3 --disable ASYNC113,ASYNC114,ASYNC123,ASYNC124,ASYNC128
 
+# The agent programs in the versions that the recipes were tried with; all of them run on Node 20.
+AGENTS := @mariozechner/pi-coding-agent@0.73.1 @openai/codex@0.171.0 @anthropic-ai/claude-code@2.1.197 opencode-ai@1.18.33
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fast slow soak bench rules dist clean
+.PHONY: help demo test check fast slow soak bench agents rules site dist clean
 
 help: ## this list
 	@echo "make TARGET [PYTHON=python3.13] [VENV=.venv] [ARGS=...]"
@@ -56,8 +59,14 @@ soak: $(VENV)/.for-tests ## the same for much longer: 200 kills, thousands of ex
 bench: $(VENV)/.for-use ## measure, each figure beside its reference
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+agents: ## install the agent programs that slow tests drive (npm, half a GB); without it those tests are skipped
+	@npm install --prefix .venv-npm --no-save --no-audit --no-fund --ignore-scripts $(AGENTS)
+
 rules: $(VENV)/.for-tests ## write docs/rules.md anew from docs/rules.toml and the tests
 	@$(BIN)/python -m tests.docs.rules --write
+
+site: $(VENV)/.for-tests ## the documentation as a site in build/site, without the network
+	@$(BIN)/python -m docs.site $(ARGS)
 
 dist: $(VENV)/.for-tests ## a wheel and an sdist in dist/
 	@$(BIN)/hatchling build
@@ -71,6 +80,6 @@ $(VENV)/.for-use: pyproject.toml
 	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" .
 
 $(VENV)/.for-tests: pyproject.toml
-	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" ".[test,check,openai,anthropic,mcp,postgres]" ".[browser]"
+	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" ".[test,check,openai,anthropic,mcp,postgres,docs]" ".[browser]"
 	@touch $(VENV)/.for-use
 	@rm -f $(VENV)/.async-checked

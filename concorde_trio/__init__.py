@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from concorde_trio.runtimes.command_template import LiteralArgument
     from concorde_trio.runtimes.function import FunctionRuntime
     from concorde_trio.runtimes.in_process import InProcessRuntime
+    from concorde_trio.runtimes.pi import PiRuntime
+    from concorde_trio.runtimes.pi_where import PiProgram
     from concorde_trio.server.access import Access
     from concorde_trio.server.app import agent_server, server_closing
     from concorde_trio.server.attribution import current_run
@@ -106,6 +108,8 @@ _HOMES = {
     "ModelRequest": "_sansio.model_events",
     "NoSession": "runtimes.command_session",
     "OpenAIModel": "models.openai",
+    "PiProgram": "runtimes.pi_where",
+    "PiRuntime": "runtimes.pi",
     "Ping": "_sansio.model_events",
     "Port": "sessions.host",
     "PostOutcome": "records",
@@ -197,6 +201,8 @@ __all__ = [
     "ModelRequest",
     "NoSession",
     "OpenAIModel",
+    "PiProgram",
+    "PiRuntime",
     "Ping",
     "Port",
     "PostOutcome",

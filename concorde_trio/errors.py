@@ -110,6 +110,13 @@ class QueueTaken(StoreError):
 # --- the agent's --------------------------------------------------------------------------------------------
 
 
+class LeaseLost(StoreError):
+    """This process could not renew its lease in time, or another one leads now: what it writes changes no row.
+
+    A worker hears of it by itself: it stops what ran under the lease, and joins its fleet again.
+    """
+
+
 class ProgramError(ConcordeError):
     """A program could not be started, or did not keep its contract."""
 

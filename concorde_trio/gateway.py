@@ -31,9 +31,10 @@ from concorde_trio.server.heads import RequestLimits
 from concorde_trio.server.serving import ServerLimits, serve
 from concorde_trio.sessions.harness import SessionHarness
 from concorde_trio.signals.handlers import Handlers, RegisteredHandler
+from concorde_trio.signals.options import worker_options
 from concorde_trio.signals.runtime import Runtime
 from concorde_trio.signals.store import SignalStore, Transaction
-from concorde_trio.signals.worker import SignalWorker, worker_options
+from concorde_trio.signals.worker import SignalWorker, owned
 from concorde_trio.stores.urls import open_store
 
 logger = logging.getLogger("concorde_trio.gateway")
@@ -148,10 +149,7 @@ class Gateway:
         if self._input_handler is not None and SESSION_INPUT not in self.handlers:
             self.handlers.add(SESSION_INPUT, self._input_handler)  # a user's own takes its place (SES-20)
         try:
-            async with (
-                self.store.open(),
-                self.store.own(wait=self.worker.options.wait_for_queue, waiting=logger.warning),
-            ):
+            async with self.store.open(), owned(self.store, self.worker.options):
                 await self._serve(task_status)
         except BaseExceptionGroup as group:
             single = alone(group)

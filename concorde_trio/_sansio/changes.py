@@ -44,6 +44,23 @@ class StartRun:
 
 
 @attrs.frozen
+class OfferRun:
+    """A run that may start is offered to the members of a fleet: it stays pending until one of them takes it."""
+
+    run_id: str
+    position: int
+
+
+@attrs.frozen
+class StopExecution:
+    """The member that executes a run is asked to stop it; the run ends in ``state``, with ``reason`` (RUN-6)."""
+
+    run_id: str
+    reason: str
+    state: RunState
+
+
+@attrs.frozen
 class EndRun:
     """Run pending or running → one of the four outcomes. Its tag is erased (TAG-4).
 
@@ -96,6 +113,8 @@ Change: TypeAlias = (
     ClaimSignal
     | QueueRuns
     | StartRun
+    | OfferRun
+    | StopExecution
     | EndRun
     | InterruptSignal
     | StartPost

@@ -1,7 +1,7 @@
 """The worker's decisions: reports in, one step of changes, events and things to do out.
 
 The law of this module is LCK-5: what is found together is applied as ends in run order, posts, handles, cancels,
-starts in emission order, stop, claims. No clock, no I/O, no randomness: the same reports give the same steps.
+starts in emission order, stop, claims. In a fleet a start is an offer, and what its members did with theirs comes first. No clock, no I/O, no randomness: the same reports give the same steps.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from concorde_trio import events
 from concorde_trio._sansio import changes as ch
 from concorde_trio._sansio import json_values
 from concorde_trio._sansio.live import LiveRun, LiveSignal
-from concorde_trio._sansio.lock_table import LockTable
 from concorde_trio._sansio.new_runs import make_run
-from concorde_trio._sansio.reports import CANCELLED_BY_OPERATOR, Cancel, Handled, Inbox, KindInfo, Step, StopMode
-from concorde_trio._sansio.run_tags import RunTags, erase
+from concorde_trio._sansio.reports import CANCELLED_BY_OPERATOR, Cancel, Handled, Inbox, KindInfo, Step, StopMode, Taken
+from concorde_trio._sansio.run_tags import erase
+from concorde_trio._sansio.runs_in_hand import RunsInHand
 from concorde_trio.records import (
     RunOutcome,
     RunState,
@@ -39,11 +39,12 @@ BATCH_IN_STOCK = 32
 """The same while as many runs wait as a batch makes: then nobody waits for a claim, and what ends comes first."""
 
 
-class Dispatcher:
+class Dispatcher(RunsInHand):
     """The pure half of a worker.
 
     ``kinds`` maps each kind with a handler to its KindInfo. ``claim_ahead`` and ``max_running``: None for no bound.
     ``position`` is the highest position ever given to a run. ``time_limit``, seconds, is for prompts without one.
+    ``offers``: it leads a fleet, so what may start is offered to its members instead of started here.
     """
 
     def __init__(
@@ -54,32 +55,24 @@ class Dispatcher:
         max_running: int | None = None,
         position: int = 0,
         time_limit: float | None = None,
+        offers: bool = False,
     ) -> None:
+        super().__init__()
         self.kinds = kinds
+        self.offers = offers
+        self.resigning = False
         self.claim_ahead = claim_ahead
         self.max_running = max_running
         self.time_limit = time_limit
-        self.table: LockTable[str, str] = LockTable()
-        self.tags: RunTags[str] = RunTags()
-        self.live: dict[str, LiveSignal] = {}
-        self.runs: dict[str, LiveRun] = {}
         self.stop_mode: StopMode | None = None
-        self.running = 0
         self.posting: set[str] = set()
         self._position = position
-        self._ready: list[tuple[int, str]] = []
-        self._ready_ids: set[str] = set()
         self._pending: deque[SignalRecord] = deque()
         self._handling: dict[str, SignalRecord] = {}
         self._busy = False  # until the handling task says so, it is not free, even when all it was given is handled
         self._doomed: set[str] = set()
 
     # --- what the worker asks ---------------------------------------------------------------------------------
-
-    @property
-    def waiting(self) -> int:
-        """How many runs are queued and not started (CLM-2)."""
-        return self.table.waiting + len(self._ready_ids)
 
     @property
     def pending(self) -> int:
@@ -112,6 +105,8 @@ class Dispatcher:
     @property
     def finished(self) -> bool:
         """Whether a stop has nothing left to wait for (STP-1 to STP-3)."""
+        if self.resigning:
+            return not (self._busy or self.posting)
         if self.stop_mode is None or self._busy or self.posting:
             return False
         return not self.live if self.stop_mode is StopMode.DRAIN else not self.running
@@ -141,6 +136,7 @@ class Dispatcher:
     def step(self, inbox: Inbox, now: float) -> Step:
         """Apply what was found together (LCK-5); ``now`` is wall-clock seconds, written down and never compared."""
         step = Step(now=now)
+        self._elsewhere(step, inbox)
         for run_id, outcome in sorted(inbox.ends, key=lambda end: self.runs[end[0]].run.position):
             self._end(step, self.runs[run_id], outcome)
         for signal_id, error in sorted(inbox.posts, key=lambda post: self.live[post[0]].record.seq):
@@ -162,6 +158,36 @@ class Dispatcher:
             self._stop(step, inbox.stop)
         self._claim(step)
         return step
+
+    # --- what the members of a fleet did ---------------------------------------------------------------------
+
+    def _elsewhere(self, step: Step, inbox: Inbox) -> None:
+        for taken in sorted(inbox.taken, key=lambda each: self.runs[each.run_id].run.position):
+            self._taken(step, self.runs[taken.run_id], taken)
+        for run_id in inbox.recalled:
+            self.offered.discard(run_id)
+            live = self.runs[run_id]
+            live.offered = False
+            self.running -= 1
+            if live.run.tag is not None:
+                self.tags.release(live.run.tag, run_id)
+            self._permit((run_id,))
+        for run_id in sorted(inbox.lost, key=lambda each: self.runs[each].run.position):
+            self._cut(step, self.runs[run_id], "the member of the fleet that ran it is dead")
+
+    def _taken(self, step: Step, live: LiveRun, taken: Taken) -> None:
+        run = live.run
+        self.offered.discard(run.id)
+        live.offered, live.member = False, taken.member
+        live.state, live.started_at = RunState.RUNNING, taken.at
+        live.signal.unstarted -= 1
+        step.events.append(events.RunStarted(at=taken.at, run_id=run.id, signal_id=run.signal_id, session=run.session))
+
+    def _cut(self, step: Step, live: LiveRun, why: str) -> None:
+        """REC-2: a run that had started is over in an unknown way. It failed, and is not run again."""
+        if not live.signal.interrupted:
+            self._interrupt(step, live.signal, "a run that had started was cut off")
+        self._end(step, live, RunOutcome.failed(f"{why}; it is not run again"))
 
     # --- ends and posts -----------------------------------------------------------------------------------------
 
@@ -217,6 +243,8 @@ class Dispatcher:
         step.runs_over.append(signal_id)
         if not signal.holds:
             self._settle(step, signal, None)
+        elif self.resigning:
+            step.runs_over.pop()  # The next leader finds it as it is, and runs its post.
         elif self.stop_mode is StopMode.CANCEL:
             self._interrupt(step, signal, "its post phase was not started before the worker stopped")
         else:
@@ -297,11 +325,6 @@ class Dispatcher:
             self.tags.expect(run.tag)
         self._permit(self.table.enqueue(run.id, run.signal_id, session=run.session, resources=run.resources))
 
-    def _permit(self, run_ids: Iterable[str]) -> None:
-        for run_id in run_ids:
-            self._ready_ids.add(run_id)
-            heapq.heappush(self._ready, (self.runs[run_id].run.position, run_id))
-
     # --- cancels ----------------------------------------------------------------------------------------------------
 
     def _cancel(self, step: Step, cancel: Cancel) -> None:
@@ -324,7 +347,7 @@ class Dispatcher:
             step.changes.append(ch.FinishRequest(cancel.request_id))
 
     def _cancel_run(self, step: Step, live: LiveRun) -> None:
-        if live.state is RunState.RUNNING:
+        if live.state is RunState.RUNNING or live.offered:
             step.cancel_runs.append(live.run.id)
         else:
             self._end(step, live, RunOutcome(state=RunState.CANCELLED, error=CANCELLED_BY_OPERATOR))
@@ -349,9 +372,14 @@ class Dispatcher:
                 self._end(step, live, RunOutcome.failed("its tag is live on another run; make a new tag for each run"))
                 continue
             self._ready_ids.discard(run_id)
+            self.running += 1
+            if self.offers:
+                live.offered = True
+                self.offered.add(run_id)
+                step.changes.append(ch.OfferRun(run_id, run.position))
+                continue
             live.state, live.started_at = RunState.RUNNING, step.now
             live.signal.unstarted -= 1
-            self.running += 1
             step.changes.append(ch.StartRun(run_id, step.now))
             step.events.append(
                 events.RunStarted(at=step.now, run_id=run_id, signal_id=run.signal_id, session=run.session)
@@ -370,7 +398,7 @@ class Dispatcher:
             step.cancel_handles.extend(self._handling)
 
     def _claim(self, step: Step) -> None:
-        if self.stop_mode is not None or self._busy:
+        if self.stop_mode is not None or self._busy or self.resigning:
             return
         while self._pending and (self.claim_ahead is None or self.waiting <= self.claim_ahead):
             record = self._pending.popleft()
@@ -404,14 +432,21 @@ class Dispatcher:
 
     # --- recovery ---------------------------------------------------------------------------------------------------
 
-    def recover(self, unfinished: Iterable[Unfinished], now: float, asked: Inbox | None = None) -> Step:
+    def recover(
+        self,
+        unfinished: Iterable[Unfinished],
+        now: float,
+        asked: Inbox | None = None,
+        adopted: Mapping[str, str] | None = None,
+    ) -> Step:
         """Settle what an earlier worker left and rebuild the table (REC-2 to REC-5), before any other step.
 
         A run that had started failed; one that had not takes its old place; what held locks for its post holds
         them again until that post is over; a post that had started is not started again. ``asked`` has the cancels
         and the stop that were asked for before: what they are about is not started first and stopped then.
+        ``adopted``: runs that living members of the fleet execute, by member; these go on.
         """
-        step, asked = Step(now=now), asked or Inbox()
+        step, asked, adopted = Step(now=now), asked or Inbox(), adopted or {}
         if asked.stop is not None:
             self._stop(step, asked.stop)
         over: list[LiveSignal] = []
@@ -434,11 +469,14 @@ class Dispatcher:
             if not signal.open:
                 over.append(signal)
         self._place(placed)
-        cut = [live for live in placed if live.state is RunState.RUNNING]
+        running = [live for live in placed if live.state is RunState.RUNNING]
+        cut = [live for live in running if live.run.id not in adopted]
+        for live in running:
+            live.member = adopted.get(live.run.id)
+            if live.member is not None and live.run.tag is not None:
+                self.tags.claim(live.run.tag, live.run.id)
         for live in cut:
-            if not live.signal.interrupted:
-                self._interrupt(step, live.signal, "a run that had started was cut off")
-            self._end(step, live, RunOutcome.failed("the worker stopped while it ran; it is not run again"))
+            self._cut(step, live, "the worker stopped while it ran")
         for signal in over:
             self._runs_over(step, signal)
         for cancel in asked.cancels:
@@ -448,33 +486,3 @@ class Dispatcher:
             events.WorkerRecovered(at=now, runs_failed=len(cut), runs_requeued=len(self.runs), signals=len(self.live))
         )
         return step
-
-    def rebuild(self, unfinished: Iterable[Unfinished]) -> None:
-        """Take the rows as they stand and settle nothing: for looking at a queue from outside its worker."""
-        placed: list[LiveRun] = []
-        for entry in unfinished:
-            signal = self._revive(entry, holds=entry.signal.holds)
-            signal.phase = entry.signal.phase or SignalPhase.RUNNING
-            placed += signal.unreleased
-        self._place(placed)
-
-    def _revive(self, entry: Unfinished, *, holds: bool) -> LiveSignal:
-        signal = self.live[entry.signal.id] = LiveSignal.revive(entry, holds=holds)
-        return signal
-
-    def _place(self, placed: list[LiveRun]) -> None:
-        """Give each run its old place. One that has ended is held again for its signal's post (REC-3)."""
-        placed.sort(key=lambda live: live.run.position)
-        for live in placed:
-            run = live.run
-            permitted = self.table.enqueue(run.id, run.signal_id, session=run.session, resources=run.resources)
-            if live.outcome is not None:
-                self.table.end(run.id, hold=True)
-                continue
-            self.runs[run.id] = live
-            if run.tag is not None:
-                self.tags.expect(run.tag)
-            if live.state is RunState.RUNNING:
-                self.running += 1
-            else:
-                self._permit(permitted)

@@ -31,6 +31,10 @@ class LiveRun:
     started_at: float | None = None
     ended_at: float | None = None
     outcome: RunOutcome | None = None
+    offered: bool = False
+    """It may start, and any member of the fleet may take it; nobody is known to have."""
+    member: str | None = None
+    """The member of the fleet that executes it, None where this worker does."""
     with_end: tuple[EmitSignals | LinkInputs, ...] = ()
     """What its Runtime wants in the commit that ends it (SES-21)."""
 

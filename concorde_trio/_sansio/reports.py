@@ -48,11 +48,25 @@ class Cancel:
     pending: SignalRecord | None = None
 
 
+@attrs.frozen
+class Taken:
+    """A run that was offered was taken by a member of the fleet, which marked it started ``at`` (wall-clock seconds)."""
+
+    run_id: str
+    member: str
+    at: float
+
+
 @attrs.define
 class Inbox:
     """What the worker found together."""
 
     ends: list[tuple[str, RunOutcome]] = attrs.field(factory=list)
+    taken: list[Taken] = attrs.field(factory=list)
+    lost: list[str] = attrs.field(factory=list)
+    """Runs whose member of the fleet is dead: they fail, and are never run again (REC-2)."""
+    recalled: list[str] = attrs.field(factory=list)
+    """Runs that nobody had taken, and nobody can take any more: they wait to be started again."""
     posts: list[tuple[str, str | None]] = attrs.field(factory=list)
     handled: list[Handled] = attrs.field(factory=list)
     unhandled: list[SignalRecord] | None = None

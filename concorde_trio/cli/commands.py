@@ -29,6 +29,8 @@ COMMANDS = {
     "cancel": "change",
     "retry": "change",
     "prune": "prune",
+    "copy": "copy",
+    "doctor": "doctor",
     "openapi": "openapi",
     "simulate": "simulate",
     "demo": "demo",

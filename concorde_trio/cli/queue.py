@@ -36,7 +36,7 @@ def database_path(store: str | None, *, create: bool = False) -> Path:
     ``store`` is a path, ``sqlite:///PATH`` (``sqlite:////PATH`` is absolute) or ``postgresql://…``, None for the default.
     StoreError for a file that cannot be read or is no database, and for a server that cannot be asked.
     """
-    if store is not None and store.startswith(("postgresql://", "postgres://")):
+    if store is not None and is_postgres(store):
         return _postgres_path(store, create=create)
     if store is None and not create and not Path(DEFAULT).exists():
         raise click.UsageError(
@@ -55,6 +55,16 @@ def database_path(store: str | None, *, create: bool = False) -> Path:
             f"there is no queue in the database {visible(given)}; the first `concorde-trio serve` makes it."
         )
     return place.database
+
+
+def is_postgres(store: str) -> bool:
+    """Whether this is a URL of PostgreSQL's."""
+    return store.startswith(("postgresql://", "postgres://"))
+
+
+def sqlite_path(store: str) -> Path:
+    """The database file that a path or ``sqlite:///PATH`` names, there or not; UsageError for what names none."""
+    return place_of(_strip_scheme(store)).database
 
 
 def store_at(path: Path) -> StoredQueue:

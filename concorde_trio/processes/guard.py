@@ -4,15 +4,18 @@
   it keeps the file descriptor of the programs lock, on which its worker put a shared flock before it was started.
 - It ends the tree when its worker asks, and when its worker is gone: the control socket is closed, or the worker's
   process has exited (a fork of the worker may hold the socket open). It uses no parent-death signal.
-- It starts nothing once its worker is gone.
+- It ends the tree when its lease is over, if it has one: by its own clock, while its worker is stopped, too.
+- It starts nothing once its worker is gone, or the lease is over.
 
 It is run as ``python -I -S guard.py CONTROL_FD WORKER_PID [LOCK_FD]`` with the program's stdin, stdout and stderr as
 its own, in a session of its own, so that no terminal's Ctrl-C reaches it. It speaks in frames: four bytes of length,
 then a marshalled tuple (both ends are the same interpreter; json would double the start-up time).
 
-From the worker: one frame ``(argv, env, cwd, ladder, marker)``, all bytes but the ladder, which is a list of
-(signal, seconds); then the byte ``s`` to end the tree. To the worker: ``("started", pid)`` or ``("refused", stage,
-errno, path)``; ``("exited", code, signal, running)``; ``("gone", count, swept)``; or ``("broken", text)``.
+From the worker: one frame ``(argv, env, cwd, ladder, marker, lease)``, all bytes but the ladder, which is a list of
+(signal, seconds), and the lease: until when, on the monotonic clock that all processes of a machine share, or None. Then
+the byte ``s`` to end the tree, and at each renewal the byte ``l`` with eight of a double: until when now.
+To the worker: ``("started", pid)`` or ``("refused", stage, errno, path)``; ``("exited", code, signal, running)``;
+``("gone", count, swept)``; or ``("broken", text)``.
 ``running`` and ``swept`` are lists of (pid, name): what the program left running when it ended, and what was killed.
 """
 
@@ -24,6 +27,7 @@ import ctypes
 import marshal
 import os
 import select
+import struct
 import sys
 import time
 from collections.abc import Callable
@@ -32,7 +36,10 @@ MARKER = b"CONCORDE_RUN_ID="
 """How the environment entry starts that every process of a run carries, unless it hides it."""
 
 ORPHAN_GRACE = 0.5
-"""Seconds the stop ladder may take once the worker is gone: its successor waits for us (REC-6)."""
+"""Seconds the stop ladder may take once the worker is gone: its successor waits for us (REC-6).
+
+A lease begins its end so long before it is over.
+"""
 
 LISTED = 50
 """How many processes a list names; the rest is only counted."""
@@ -153,7 +160,10 @@ class Guard:
         self._leader = 0
         self._exited = False
         self._asked = False  # to end the tree
-        self._kill_at: float | None = None  # set once the worker is gone
+        self._kill_at: float | None = None  # set once the worker is gone, or the lease
+        self._lease: float | None = None
+        self._lapsed = False
+        self._said = b""  # by the worker, after its request: less than one whole word
         self._marker = b""
         self._ladder: list[tuple[int, float]] = []
         self._wake, wake_writer = os.pipe()
@@ -179,8 +189,12 @@ class Guard:
         request = self._read_request()
         if request is None:
             return
-        argv, env, cwd, self._ladder, self._marker = request
+        argv, env, cwd, self._ladder, self._marker, self._lease = request
         self._wait(0)
+        self._look_at_lease()
+        if self._lapsed:
+            self._tell("refused", "lease", 0, b"")
+            return
         if self._asked:
             self._tell("gone", 0, [])
             return
@@ -195,7 +209,9 @@ class Guard:
         self._watch()
         self._tell("gone", *self.sweep())
 
-    def _read_request(self) -> tuple[list[bytes], dict[bytes, bytes], bytes, list[tuple[int, float]], bytes] | None:
+    def _read_request(
+        self,
+    ) -> tuple[list[bytes], dict[bytes, bytes], bytes, list[tuple[int, float]], bytes, float | None] | None:
         """The one request, None when the worker was gone before it was whole."""
         data = b""
         while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
@@ -248,6 +264,7 @@ class Guard:
         next_at: float | None = None  # of the stop ladder
         while True:
             self._reap()
+            self._look_at_lease()
             if self._exited and self._asked:
                 return
             if self._asked:
@@ -261,6 +278,8 @@ class Guard:
                     self._signal_leader(number)
                     next_at = now + grace
             ahead = [when for when in (next_at, self._kill_at) if when is not None] if not self._exited else []
+            if self._lease is not None:
+                ahead.append(self._lease - ORPHAN_GRACE)
             self._wait(max(0.0, min(ahead) - time.monotonic()) if ahead else None)
 
     def _wait(self, seconds: float | None) -> None:
@@ -275,13 +294,35 @@ class Guard:
                 except OSError:
                     said = b""
                 if said:
-                    self._asked = True
+                    self._hear(said)
                 else:
                     self._poll.unregister(self._control)
                     self._orphaned()
             else:
                 self._poll.unregister(self._worker)
                 self._orphaned()
+
+    def _hear(self, said: bytes) -> None:
+        self._look_at_lease()  # before a renewal that comes late
+        self._said += said
+        while self._said:
+            if self._said[:1] != b"l":
+                self._asked = True
+                self._said = self._said[1:]
+            elif len(self._said) < 9:
+                return
+            else:
+                until = struct.unpack("<d", self._said[1:9])[0]
+                self._said = self._said[9:]
+                if not self._lapsed:
+                    self._lease = until if self._lease is None else max(self._lease, until)
+
+    def _look_at_lease(self) -> None:
+        """Begin the end of the tree if the lease is nearly over; that is never taken back."""
+        if self._lease is not None and time.monotonic() >= self._lease - ORPHAN_GRACE:
+            self._kill_at = self._lease if self._kill_at is None else min(self._kill_at, self._lease)
+            self._asked = self._lapsed = True
+            self._lease = None
 
     def _orphaned(self) -> None:
         self._asked = True

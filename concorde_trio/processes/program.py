@@ -12,6 +12,7 @@ import fcntl
 import marshal
 import os
 import socket
+import struct
 import termios
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -20,6 +21,7 @@ import trio
 from concorde_trio.errors import ProgramError
 from concorde_trio.processes.capture import Capture
 from concorde_trio.processes.ending import Ending, Exit
+from concorde_trio.processes.programs_lease import ProgramsLease
 from concorde_trio.processes.start import Guarded, refusal
 from concorde_trio.processes.sweep import Swept, sweep_marker
 
@@ -49,6 +51,7 @@ class Program:
         stdout: Capture,
         stderr: Capture,
         guarded: Guarded,
+        lease: ProgramsLease | None = None,
     ) -> None:
         self.argv = tuple(argv)
         self.marker = marker
@@ -61,6 +64,7 @@ class Program:
         self._cwd = cwd
         self._bound = sum(grace for _, grace in ladder) + PATIENCE
         self._guarded = guarded
+        self._lease = lease
         self._stream = trio.SocketStream(trio.socket.from_stdlib_socket(guarded.control))
         self._service = trio.CancelScope(shield=True)
         self._told = False  # the guard has its whole request
@@ -101,6 +105,12 @@ class Program:
             with contextlib.suppress(OSError):  # the guard is gone already, or has not read an earlier asking
                 self._guarded.control.send(b"s")
 
+    def renewed(self, until: float) -> None:
+        """Tell the guard that the lease was renewed, until then on ``time.monotonic()``."""
+        if self._told:
+            with contextlib.suppress(OSError):  # it is gone, or reads nothing: then it keeps the time it knows
+                self._guarded.control.send(struct.pack("<cd", b"l", until))
+
     async def serve(
         self,
         stdin: bytes | trio.MemoryReceiveChannel[bytes] | None,
@@ -122,6 +132,8 @@ class Program:
             self._told = True
         if self._stop_asked:
             self.stop()
+        if self._lease is not None:
+            self.renewed(self._lease.until)  # while the request was under way, nothing else could be said
         await self._started.wait()
         if self.pid is None:
             with trio.move_on_after(DRAIN):

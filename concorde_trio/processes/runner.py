@@ -5,6 +5,7 @@
   the background may hold open. What it left running is ended with the block, and listed.
 - Both streams are drained to the end, whoever reads them, and kept bounded.
 - The environment is what the caller names, and the marker; nothing is inherited.
+- A program opened under a lease (``programs_lease``) is dead when that is over.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import trio
 
 from concorde_trio.processes.capture import Capture
 from concorde_trio.processes.program import Program
-from concorde_trio.processes.start import check_program, request, start_guard
+from concorde_trio.processes.programs_lease import current_lease
+from concorde_trio.processes.start import check_program, refusal, request, start_guard
 
 LADDER: Sequence[tuple[int, float]] = ((signal.SIGTERM, 5.0),)
 """How a program is asked to stop unless said otherwise: (signal, seconds of grace); SIGKILL of the tree follows."""
@@ -49,22 +51,34 @@ async def open_program(
     ``on_stdout`` gets every piece of stdout as it comes; if it gives an awaitable, no more is read until that is over, and
     it must be bounded: a cancellation does not reach it. What it raises ends the block and leaves it.
 
-    UsageError for arguments that can never be right, ProgramNotStarted when the program cannot be started, ProgramError
-    when its guard breaks or its tree cannot be ended.
+    UsageError for arguments that can never be right, ProgramNotStarted when the program cannot be started (or the lease
+    of its process is over), ProgramError when its guard breaks or its tree cannot be ended.
     """
     check_program(argv, env, cwd, ladder)
-    frame = request(argv, {**env, "CONCORDE_RUN_ID": marker}, cwd, ladder, marker)
+    lease = current_lease()
+    if lease is not None and lease.is_over:
+        raise refusal(argv, cwd, "lease", 0, b"")
+    env = {**env, "CONCORDE_RUN_ID": marker}
     program = None
     try:
         async with trio.open_nursery() as nursery:
             guarded = await start_guard(programs_lock)
             program = Program(
-                argv, cwd, marker, ladder, stdout or Capture(32768, 32768), stderr or Capture(32768, 32768), guarded
+                argv,
+                cwd,
+                marker,
+                ladder,
+                stdout or Capture(32768, 32768),
+                stderr or Capture(32768, 32768),
+                guarded,
+                lease,
             )
             nursery.start_soon(program.serve, stdin, on_stdout, nursery.cancel_scope)
             try:
-                await program.start(frame)
-                yield program
+                with contextlib.nullcontext() if lease is None else lease.told(program.renewed):
+                    until = None if lease is None else lease.until
+                    await program.start(request(argv, env, cwd, ladder, marker, until))
+                    yield program
             finally:
                 with trio.CancelScope(shield=True):  # every wait in it is bounded
                     await program.end()

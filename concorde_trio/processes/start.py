@@ -136,8 +136,9 @@ def request(
     cwd: str | os.PathLike[str],
     ladder: Sequence[tuple[int, float]],
     marker: str,
+    lease_until: float | None = None,
 ) -> bytes:
-    """The frame that tells a guard what to start."""
+    """The frame that tells a guard what to start; ``lease_until`` on ``time.monotonic()``."""
     body = marshal.dumps(
         (
             [os.fsencode(part) for part in argv],
@@ -145,6 +146,7 @@ def request(
             os.fsencode(cwd),
             [(int(number), float(grace)) for number, grace in ladder],
             os.fsencode(marker),
+            lease_until,
         )
     )
     return len(body).to_bytes(4, "big") + body
@@ -154,6 +156,11 @@ def refusal(argv: Sequence[str], cwd: str | os.PathLike[str], stage: str, number
     """Why the guard could not start the program, and what to do."""
     program, where = argv[0], os.fsdecode(path)
     reason = os.strerror(number)
+    if stage == "lease":
+        return ProgramNotStarted(
+            f"the program {program!r} was not started: the lease of this process on its queue is over, and another may "
+            "have taken over its runs. What keeps it from renewing (a lost database, a blocked loop) is in its log."
+        )
     if stage == "cwd":
         return ProgramNotStarted(f"the program {program!r} was not started: its folder {os.fspath(cwd)!r}: {reason}")
     if number == errno.ENOENT and os.path.exists(where) and os.path.isabs(where):

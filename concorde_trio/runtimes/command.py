@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
-import os
-import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +26,7 @@ from concorde_trio.processes.runner import LADDER, open_program
 from concorde_trio.processes.start import check_ladder
 from concorde_trio.processes.sweep import new_marker, sweep_queue
 from concorde_trio.records import RunOutcome, RunPrompt, RunState, check_time_limit
+from concorde_trio.runtimes.command_environment import Environment
 from concorde_trio.runtimes.command_output import FunctionReading, Judge, Reading, RulesReading, TextReading
 from concorde_trio.runtimes.command_rules import JsonLines
 from concorde_trio.runtimes.command_session import Conversation, NoSession, SessionKind
@@ -35,14 +34,12 @@ from concorde_trio.runtimes.command_template import (
     Folder,
     check_arguments,
     check_folder,
-    check_variables,
     fill,
     placeholder,
 )
 from concorde_trio.signals.runtime import RuntimeContext
 
 _log = logging.getLogger(__name__)
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 _REMEMBER = 2.0  # seconds for writing down that a session was begun
 
 
@@ -85,12 +82,7 @@ class CommandRuntime:
         self._argv = check_arguments(argv, "argv")
         self._argv_resume = None if argv_resume is None else check_arguments(argv_resume, "argv_resume")
         self._folder = check_folder(cwd)
-        self._env = check_variables(env or {})
-        if isinstance(inherit, str) or "CONCORDE_RUN_ID" in inherit:
-            raise UsageError(
-                f"inherit is a list of names of environment variables, without CONCORDE_RUN_ID, not {inherit!r}"
-            )
-        self._inherit = tuple(inherit)
+        self._environment = Environment(env, inherit)
         if isinstance(max_output, bool) or not isinstance(max_output, int) or max_output < 1024:
             raise UsageError(f"max_output is in bytes, at least 1024, not {max_output!r}")
         self._read = _reader(output, max_output)
@@ -124,7 +116,7 @@ class CommandRuntime:
                 raise UsageError(f"with {kind} the program must be told: put {{{name}}} into argv")
         if "model" in used and self._model is None:
             raise UsageError("{model} is used in argv, so give model=...")
-        self._needs_server = "agent_server_url" in used | {placeholder(value) for value in self._env.values()}
+        self._needs_server = "agent_server_url" in used | self._environment.placeholders
 
     @contextlib.asynccontextmanager
     async def open(self, context: RuntimeContext, /) -> AsyncIterator[CommandRuntime]:
@@ -161,7 +153,7 @@ class CommandRuntime:
                 conversation = attrs.evolve(conversation, known=not conversation.known)
                 attempt = await self._attempt(prompt, conversation, folder)
         except (ProgramError, OSError) as error:
-            return RunOutcome.failed(self._masked(str(error)))
+            return RunOutcome.failed(self._environment.masked(str(error)))
         return self._outcome(attempt)
 
     def _prepare(self, session: str, folder: str) -> Conversation:
@@ -188,7 +180,7 @@ class CommandRuntime:
         try:
             async with open_program(
                 [fill(part, values) for part in argv],
-                env=self._environment(values),
+                env=self._environment.fill(values),
                 cwd=folder,
                 marker=new_marker(context.queue),
                 stdin=prompt.text.encode("utf-8", "replace"),
@@ -209,13 +201,6 @@ class CommandRuntime:
             _log.info("ended %d processes that %s left running: %s", program.ending.swept_count, self._argv[0], left)
         return attempt
 
-    def _environment(self, values: Mapping[str, str | None]) -> dict[str, str]:
-        env = {name: os.environ[name] for name in self._inherit if name in os.environ}
-        url = values["agent_server_url"]
-        if url is not None:
-            env["AGENT_SERVER_URL"] = url
-        return env | {name: fill(value, values) for name, value in self._env.items()}
-
     def _outcome(self, attempt: _Attempt) -> RunOutcome:
         reading, exit = attempt.reading, attempt.exit
         if attempt.limited is not None:
@@ -233,16 +218,8 @@ class CommandRuntime:
             text = f"the program {self._argv[0]!r} failed: {outcome.error} ({exit})" + (
                 f"; stderr: {said}" if said else ""
             )
-            return attrs.evolve(outcome, error=self._masked(text))
+            return attrs.evolve(outcome, error=self._environment.masked(text))
         return outcome
-
-    def _masked(self, text: str) -> str:
-        """``text`` without what secret-looking variables hold: programs quote their keys in their complaints."""
-        inherited = {name: os.environ[name] for name in self._inherit if name in os.environ}
-        for name, value in (inherited | self._env).items():
-            if len(value) >= 6 and _SECRET.search(name):
-                text = text.replace(value, f"<{name}>")
-        return text
 
 
 class _Attempt:

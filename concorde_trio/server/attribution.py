@@ -37,15 +37,15 @@ _answer: ContextVar[_Answer] = ContextVar("concorde_trio_run")
 def current_run() -> RunInfo | None:
     """The run that the current request came from: id, signal_id, session, context; None when it came from no run.
 
-    For any handler, hook, websocket or nested blueprint of an app that ``create_app`` made or ``install`` was called on,
-    their child tasks and threads included. OutsideRequest anywhere else.
+    For any route, hook, websocket or nested blueprint of a gateway's app, or of one with an ``agent_server``, their child tasks
+    and threads included. OutsideRequest anywhere else.
     """
     try:
         return _answer.get().run
     except LookupError:
         raise OutsideRequest(
-            "current_run() answers for a request: call it in a handler or hook of an app that create_app() made or "
-            "install() was called on, or in a task started there"
+            "current_run() answers for a request: call it in a route or hook of an app that a Gateway (or agent_server) is part "
+            "of, or in a task started there; anywhere else nobody is asking"
         ) from None
 
 

@@ -16,6 +16,7 @@ import attrs
 import trio
 
 from concorde_trio import events, spans
+from concorde_trio._sansio.changes import Change, StopExecution
 from concorde_trio._sansio.dispatch import Dispatcher
 from concorde_trio._sansio.live import LiveRun
 from concorde_trio._sansio.reports import CANCELLED_BY_OPERATOR, Cancel, Handled, Inbox, Step, StopMode
@@ -23,8 +24,10 @@ from concorde_trio._sansio.session_changes import EmitSignals, LinkInputs
 from concorde_trio.failures import traceback_of
 from concorde_trio.records import PostOutcome, RunOutcome, RunState, Signal, SignalRecord, SignalState
 from concorde_trio.signals.event_bus import EventBus
+from concorde_trio.signals.fleet import Leadership
 from concorde_trio.signals.handlers import Handlers
 from concorde_trio.signals.handling import HandlingTask
+from concorde_trio.signals.offers import Offers
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.runtime import Runtime
 from concorde_trio.signals.signal_task import SignalTask
@@ -58,10 +61,14 @@ class Driver:
         handlers: Handlers,
         options: WorkerOptions,
         bus: EventBus,
+        lead: Leadership | None = None,
     ) -> None:
+        """``lead``: it leads a fleet, whose members execute what it starts; ``core`` offers it then."""
         self.core = core
+        self.offers = None if lead is None else Offers(lead)
         self.stoppers: dict[str, Stopper] = {}
         self._store = store
+        self._stops: list[StopExecution] = []
         self._runtime = runtime
         self._handlers = handlers
         self._options = options
@@ -136,6 +143,20 @@ class Driver:
         self._bound.deadline = min(self._bound.deadline, self._latest_end(mode))
         self._woken.set()
 
+    def heard(self, word: str, about: Any = None) -> None:
+        """A member of the fleet tells what it did with what was offered."""
+        if self.offers is not None:
+            self.offers.heard(word, about)
+            self._woken.set()
+
+    def resign(self, *, cut: bool = False) -> None:
+        """Lay the lead down as soon as no handle and no post is under way; ``cut``: and end these now."""
+        self.core.resigning = True
+        if cut:
+            for signal_id in self.core.handling:
+                self._handling.cancel(signal_id, "the worker was stopped")
+        self._woken.set()
+
     def log_failure(self, what: str, error: BaseException) -> None:
         """Somebody else's exception, with its traceback and without live tags (TAG-4)."""
         logger.warning("%s raised:\n%s", what, self.core.tags.mask(traceback_of(error)))
@@ -156,9 +177,10 @@ class Driver:
         self._nursery = nursery
         nursery.start_soon(self._handling.run)
         await self._read_requests()
+        adopted = None if self.offers is None else await self.offers.adopt()
         unfinished = await self._store.unfinished()
         asked, self._inbox = self._inbox, Inbox()
-        await self._finish(self.core.recover(unfinished, self._options.wall_clock(), asked))
+        await self._finish(self.core.recover(unfinished, self._options.wall_clock(), asked, adopted))
         recovered()
         while not (self.core.finished or self._giving_up):
             await self._wait()
@@ -168,9 +190,15 @@ class Driver:
                 await self._read_requests()
             if self._unread and self.core.stop_mode is None and self.core.pending < LOW_WATER:
                 await self._read_pending()
+            if self.offers is not None:
+                await self.offers.look(self.core, self._inbox)
             inbox, self._inbox, self._woken = self._inbox, Inbox(), trio.Event()
-            inbox.ends = self._portion_of(inbox.ends, everything=inbox.stop is not None)
+            if self.offers is None:  # Those of a fleet are found again until they are applied.
+                inbox.ends = self._portion_of(inbox.ends, everything=inbox.stop is not None)
             self._fire_timers(inbox)
+            if self.offers is not None:
+                for run_id in (*(run_id for run_id, _ in inbox.ends), *inbox.lost):
+                    self.stoppers.pop(run_id, None)
             await self._finish(self.core.step(inbox, self._options.wall_clock()))
 
     def _portion_of(self, ends: list[tuple[str, RunOutcome]], *, everything: bool) -> list[tuple[str, RunOutcome]]:
@@ -193,7 +221,7 @@ class Driver:
         return ends[:most]
 
     async def _wait(self) -> None:
-        if self._unread_requests:
+        if self._unread_requests or (self.offers is not None and self.offers.due(self.core)):
             return
         if self._unread and self.core.stop_mode is None and self.core.pending < LOW_WATER:
             return
@@ -233,6 +261,9 @@ class Driver:
             logger.warning("a sweep found %d signals that no notification had told of", missed)
             self.publish([events.WakeMissed(at=now)])
 
+    async def _apply(self, changes: Sequence[Change]) -> None:
+        await (self._store if self.offers is None else self.offers.lead).apply(changes)
+
     async def _finish(self, step: Step) -> None:
         """Commit a step, tell of it, and do what it decided."""
         if step.handle and step.handle_repeatable:
@@ -240,7 +271,7 @@ class Driver:
             self._handling.give(step.handle)
         if step.changes:
             began = time.perf_counter()
-            await self._store.apply(step.changes)
+            await self._apply(step.changes)
             if self._bus.measured is not None:
                 self._bus.measured("commit", time.perf_counter() - began)
         self.publish(step.events)
@@ -264,22 +295,15 @@ class Driver:
         for event in step.events:
             if isinstance(event, events.WorkerStopping):
                 self._escalate()
+        if self._stops:
+            stops, self._stops = self._stops, []
+            await self._apply(stops)
 
     def publish(self, told: Iterable[events.Event]) -> None:
         """Tell of events that are true already, with live tags masked (TAG-4)."""
         if self.core.tags.known:
-            told = [self._masked(event) for event in told]
+            told = [masked(event, self.core.tags.mask) for event in told]
         self._bus.publish(told)
-
-    def _masked(self, event: events.Event) -> events.Event:
-        """TAG-4: an error may quote the tag of another run, which is live; and so may a name."""
-        mask = self.core.tags.mask
-        shown: dict[str, Any] = {}
-        for field in ("error", "session", "waits_for", "reason", "who"):
-            text = getattr(event, field, None)
-            if text and (masked := mask(text)) != text:
-                shown[field] = masked
-        return attrs.evolve(event, **shown) if shown else event
 
     # --- doing what was decided -----------------------------------------------------------------------------------
 
@@ -312,8 +336,12 @@ class Driver:
 
     def _stop_run(self, run_id: str, reason: str, state: RunState) -> None:
         stopper = self.stoppers.get(run_id)
+        if self.offers is not None and stopper is None:
+            stopper = self.stoppers[run_id] = Stopper()  # of a run elsewhere: what was asked, and since when
         if stopper is None or not stopper.stop(reason, state):
             return
+        if self.offers is not None:
+            self._stops.append(StopExecution(run_id, reason, state))
         signal_id = self.core.runs[run_id].run.signal_id
         self.publish(
             [events.RunStopping(at=self._options.wall_clock(), run_id=run_id, signal_id=signal_id, reason=reason)]
@@ -363,3 +391,13 @@ class Driver:
         """STP-3: what has not ended by now is left to recovery."""
         self._giving_up = True
         logger.warning("stop_grace is over; what is still running is left to the next start")
+
+
+def masked(event: events.Event, mask: Callable[[str], str]) -> events.Event:
+    """TAG-4: an error may quote the tag of another run, which is live; and so may a name."""
+    shown: dict[str, Any] = {}
+    for field in ("error", "session", "waits_for", "reason", "who"):
+        text = getattr(event, field, None)
+        if text and (hidden := mask(text)) != text:
+            shown[field] = hidden
+    return attrs.evolve(event, **shown) if shown else event

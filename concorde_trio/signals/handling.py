@@ -86,7 +86,8 @@ class HandlingTask:
         left: list[SignalRecord] = []
         for place, record in enumerate(batch):
             strict = not self._handlers[record.kind].repeatable
-            stopping = self._core.stop_mode is StopMode.CANCEL if strict else self._core.stop_mode is not None
+            over = self._core.stop_mode is not None or self._core.resigning
+            stopping = self._core.stop_mode is StopMode.CANCEL if strict else over
             if stopping and strict:
                 self._reports.handled(Handled(record, error="the worker was stopped before handle was called"))
                 continue

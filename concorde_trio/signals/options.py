@@ -58,6 +58,7 @@ class WorkerOptions:
     notification told of (SIG-6). ``prune_after``: the age at which settled signals are removed, every
     ``prune_every`` (STP-5). ``wait_for_queue``: wait for another worker of this queue to end instead of raising (REC-1).
     ``watchdog``: seconds that the event loop may be blocked before it is logged who does it and where, 0 for never.
+    ``capacity``: how many runs this process executes at once as a member of a fleet, on PostgreSQL; others take the rest.
     ``settle`` is awaited before the worker looks at what it found together (LCK-5); ``wall_clock`` gives seconds
     since the epoch. Both are for simulation and tests.
     """
@@ -76,5 +77,15 @@ class WorkerOptions:
     prune_every: float = attrs.field(default=3_600.0, validator=_required_seconds)
     wait_for_queue: bool = False
     watchdog: float = attrs.field(default=LIMIT, validator=_watchdog)
+    capacity: int | None = attrs.field(default=None, validator=_count(1))
     settle: Callable[[], Awaitable[None]] | None = None
     wall_clock: Callable[[], float] = time.time
+
+
+def worker_options(given: dict[str, Any]) -> WorkerOptions:
+    """The options; UsageError for one that there is not."""
+    known = {field.name for field in attrs.fields(WorkerOptions)}
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise UsageError(f"no such option: {', '.join(unknown)}; there are: {', '.join(sorted(known))}")
+    return WorkerOptions(**given)

@@ -25,7 +25,8 @@ class RuntimeContext:
     queue that survives restarts; marks the processes of its runs. ``programs_lock``: a file on which whoever runs
     a program holds a shared flock while any process of it lives, and which recovery waits for (REC-6); None when
     the queue does not outlive its worker. ``store``: the worker's own, open. ``bus``: all events of the worker;
-    ``publish`` tells events of your own on it, with live tags masked (TAG-4).
+    ``publish`` tells events of your own on it, with live tags masked (TAG-4). ``fleet``: other processes execute runs of
+    this queue too, and the next run of a session may be one of theirs.
     """
 
     queue: str
@@ -34,18 +35,21 @@ class RuntimeContext:
     store: SignalStore | None = None
     bus: EventBus | None = None
     publish: Callable[[Iterable[Event]], None] | None = None
+    fleet: bool = False
 
 
 @attrs.define
 class Execution:
     """Which run a Runtime is executing, for a Runtime that keeps its books in the worker's store (SES-20).
 
-    ``with_end``: changes that are written in the commit that ends the run, whatever its outcome (SES-21).
+    ``with_end``: changes that are written in the commit that ends the run, whatever its outcome (SES-21). ``stored``: called
+    after that commit, by a member of a fleet alone, to whom no RunEnded comes.
     """
 
     run_id: str
     signal_id: str
     with_end: list[EmitSignals | LinkInputs] = attrs.field(factory=list)
+    stored: list[Callable[[], None]] = attrs.field(factory=list)
 
 
 executing: ContextVar[Execution | None] = ContextVar("executing", default=None)

@@ -6,25 +6,21 @@ when they are cancelled.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Protocol
 
 import trio
 
-from concorde_trio import spans
 from concorde_trio._sansio.live import LiveRun
 from concorde_trio._sansio.session_changes import EmitSignals, LinkInputs
-from concorde_trio.failures import describe, not_cancelled, travels
-from concorde_trio.log_context import forget_run, note_run, note_signal
-from concorde_trio.records import PostOutcome, RunOutcome, RunState, Signal
+from concorde_trio.failures import describe, travels
+from concorde_trio.log_context import note_signal
+from concorde_trio.records import PostOutcome, RunOutcome, Signal
+from concorde_trio.signals.execution import execute, tell_end
 from concorde_trio.signals.handlers import SignalHandler
-from concorde_trio.signals.outcomes import outcome_of
-from concorde_trio.signals.runtime import Execution, Runtime, executing
+from concorde_trio.signals.runtime import Runtime
 from concorde_trio.signals.stopper import Stopper
 from concorde_trio.watchdog import named_work
-
-logger = logging.getLogger("concorde_trio.worker")
 
 
 class Reports(Protocol):
@@ -111,28 +107,11 @@ class SignalTask:
         if self._post is not None and self._post_stopper is not None:
             await self._run_post(*self._post, self._post_stopper)
 
-    @named_work(lambda here: f"run {here['live'].run.id}")
     async def _execute(self, live: LiveRun, stopper: Stopper) -> None:
-        outcome: object = None
-        raised: BaseException | None = None
-        execution = Execution(run_id=live.run.id, signal_id=live.run.signal_id)
-        executing.set(execution)  # of this task alone
-        run = live.run
-        note_run(run.id, run.signal_id, run.session)
-        span = spans.opened(lambda tracer: tracer.open_run(run.id, run.signal_id, run.session, live.signal.record.kind))
-        try:
-            with stopper.scope:
-                outcome = await self._runtime.run(live.run.run_prompt)
-        except BaseException as error:  # noqa: ASYNC103  A cancellation does travel.
-            if travels(error):
-                _tell_end(f"run {live.run.id}", error)
-                raise
-            raised = error  # It fails this run alone (RUN-3).
-            self._reports.log_failure(f"run {live.run.id}", error)
-        forget_run(run.id, run.session)
-        ended = outcome_of(outcome, raised, stopper)
-        span.end(None if ended.state is RunState.DONE else ended.state.value)
-        self._reports.run_over(run.id, ended, execution.with_end)
+        ended, execution = await execute(
+            self._runtime, live.run, live.signal.record.kind, stopper, self._reports.log_failure
+        )
+        self._reports.run_over(live.run.id, ended, execution.with_end)
 
     @named_work(lambda here: f"post of signal {here['signal'].id}")
     async def _run_post(self, signal: Signal, outcome: PostOutcome, stopper: Stopper) -> None:
@@ -147,17 +126,10 @@ class SignalTask:
                     await self._handler.run_post(signal, outcome)
         except BaseException as raised:  # noqa: ASYNC103  A cancellation does travel.
             if travels(raised):
-                _tell_end(f"post of signal {signal.id}", raised)
+                tell_end(f"post of signal {signal.id}", raised)
                 raise
             error = describe(raised)  # It fails this signal alone.
             self._reports.log_failure(f"post of signal {signal.id}", raised)
         if stopper.scope.cancelled_caught:
             error = stopper.reason or f"it took longer than post_time_limit, {limit:g} s"
         self._reports.post_over(signal.id, error)
-
-
-def _tell_end(what: str, error: BaseException) -> None:
-    """What travels ends the worker, so it is said where it came from."""
-    cause = not_cancelled(error)
-    if cause is not None and not isinstance(cause, GeneratorExit):
-        logger.error("%s raised %s, which stops the worker", what, describe(error))

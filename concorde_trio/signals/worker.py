@@ -7,16 +7,15 @@ because it is rows; what only this process knows (live tags, the lock table) is 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, cast
 
-import attrs
 import trio
 
 from concorde_trio import events
 from concorde_trio._sansio.dispatch import Dispatcher
-from concorde_trio._sansio.reports import KindInfo, StopMode
+from concorde_trio._sansio.reports import StopMode
 from concorde_trio.errors import InsideTransaction, UnknownId, UsageError, WrongState
 from concorde_trio.failures import alone, describe, not_cancelled
 from concorde_trio.records import (
@@ -31,10 +30,13 @@ from concorde_trio.records import (
 from concorde_trio.signals.driver import Driver
 from concorde_trio.signals.emit import new_signal
 from concorde_trio.signals.event_bus import EventBus
+from concorde_trio.signals.fleet import LeaderSeen, for_fleet
+from concorde_trio.signals.fleet_life import FleetLife
 from concorde_trio.signals.handlers import Handlers, as_handlers
 from concorde_trio.signals.in_hand import InHand
-from concorde_trio.signals.options import WorkerOptions
-from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeContext
+from concorde_trio.signals.lone_life import LoneLife, kinds_of
+from concorde_trio.signals.options import WorkerOptions, worker_options
+from concorde_trio.signals.runtime import Runtime
 from concorde_trio.signals.store import Pruned, SignalStore, Transaction
 from concorde_trio.signals.views import LockView, LockViews, WaitView
 from concorde_trio.watchdog import watching
@@ -70,8 +72,7 @@ class SignalWorker:
         self._over = False
         self._failure: BaseException | None = None
         self._asked: StopMode | None = None
-        self._core: Dispatcher | None = None
-        self._driver: Driver | None = None
+        self._life: LoneLife | FleetLife | None = None
         if not callable(getattr(runtime, "run", None)):
             raise UsageError(
                 f"a runtime must have `async def run(self, prompt)`, {type(runtime).__name__} has none; "
@@ -202,6 +203,25 @@ class SignalWorker:
             self._bus.publish([removed])
         return pruned
 
+    # --- a fleet ------------------------------------------------------------------------------------------------
+
+    @property
+    def leads(self) -> bool:
+        """Whether the lock table is here: always, but for a member of a fleet that another one leads."""
+        return self._life is None or self._life.leads
+
+    async def leader(self) -> LeaderSeen | None:
+        """Who leads the fleet that this worker is a member of; None if nobody does, or there is none."""
+        return None if self._life is None else await self._life.leader()
+
+    @property
+    def _core(self) -> Dispatcher | None:
+        return None if self._life is None else self._life.core
+
+    @property
+    def _driver(self) -> Driver | None:
+        return None if self._life is None else self._life.driver
+
     # --- looking ------------------------------------------------------------------------------------------------
 
     @property
@@ -219,19 +239,15 @@ class SignalWorker:
 
     def attribute(self, values: Sequence[str]) -> RunInfo | None:
         """The run a request came from, by the values of its ``concorde-run-tag`` headers (TAG-3)."""
-        if self._core is None:
-            return None
-        run_id = self._core.tags.lookup(values)
-        live = None if run_id is None else self._core.runs.get(run_id)
-        return None if live is None else live.info
+        return None if self._life is None else self._life.attribute(values)
 
     def mask(self, text: str) -> str:
         """``text`` with every tag that is live, or will be, masked (TAG-4)."""
-        return text if self._core is None else self._core.tags.mask(text)
+        return text if self._life is None else self._life.mask(text)
 
     def mask_json(self, value: JSON) -> JSON:
         """The same in every string of a JSON value."""
-        return value if self._core is None else self._core.tags.mask_json(value)
+        return value if self._life is None else cast("JSON", self._life.mask_json(value))
 
     def why(self, run_id: str) -> WaitView | None:
         """Why a run waits (LCK-7); None when it is not in the lock table."""
@@ -268,8 +284,10 @@ class SignalWorker:
             return
         self._asked = asked
         self._bound_opening()
-        if self._driver is not None:
-            self._driver.stop(asked)
+        if self._life is not None:
+            self._life.stop(asked)
+            if for_fleet(self.store):
+                self._note_stopping()
 
     async def run(
         self,
@@ -330,89 +348,24 @@ class SignalWorker:
 
     async def _work(self, agent_server_url: str | None, task_status: trio.TaskStatus[None]) -> None:
         options = self.options
-        for kind, handler in getattr(self._runtime, "builtin_handlers", {}).items():
-            if kind not in self.handlers:  # a handler of the user's takes the place of a built-in one (SES-20)
-                self.handlers.add(kind, handler)
-        self.handlers.freeze()
-        kinds = {
-            kind: KindInfo(holds=handler.post is not None, repeatable=handler.repeatable)
-            for kind, handler in self.handlers.items()
-        }
-        core = self._core = Dispatcher(
-            kinds,
-            claim_ahead=options.claim_ahead,
-            max_running=options.max_running,
-            position=await self.store.last_position(),
-            time_limit=options.time_limit,
-        )
-        driver = self._driver = Driver(core, self.store, self._runtime, self.handlers, options, self._bus)
-
-        def recovered() -> None:
-            self.status = "running" if self._asked is None else "stopping"
-            task_status.started()
-
-        async with AsyncExitStack() as stack:
-            stack.enter_context(
-                watching(options.watchdog, driver.publish, options.wall_clock, mask=self.mask, lag=self._lag)
-            )
-            if isinstance(self._runtime, OpenableRuntime):
-                context = RuntimeContext(
-                    queue=self.store.queue,
-                    agent_server_url=agent_server_url,
-                    programs_lock=self.store.programs_lock,
-                    store=self.store,
-                    bus=self._bus,
-                    publish=driver.publish,
-                )
-                await stack.enter_async_context(self._runtime.open(context))
-            await stack.enter_async_context(self.store.on_change(driver.changed))
-            if self._asked is not None:
-                driver.stop(self._asked)
-            self._opening = False
-            self._shield.deadline = float("inf")
-            try:
-                await self._drive(driver, recovered)
-            except BaseException as error:
-                # Kept, for if what is closed now hangs and is cancelled, its Cancelled takes the place of this.
-                self._failure = not_cancelled(error)
-                raise
+        kinds = kinds_of(self._runtime, self.handlers)
+        parts = (self._runtime, self.handlers, options, self._bus)
+        life = self._life = FleetLife(self.store, *parts) if for_fleet(self.store) else LoneLife(self.store, *parts)
+        if self._asked is not None:
+            life.stop(self._asked)
+        with watching(options.watchdog, life.publish, options.wall_clock, mask=self.mask, lag=self._lag):
+            async with trio.open_nursery() as nursery:
+                await life.run(kinds, agent_server_url, _Reports(self, nursery, task_status))
+                nursery.cancel_scope.cancel()
 
     def _lag(self, seconds: float) -> None:
         if self._bus.measured is not None:
             self._bus.measured("lag", seconds)
 
-    async def _drive(self, driver: Driver, recovered: Callable[[], None]) -> None:
-        options = self.options
-        async with trio.open_nursery() as nursery:
-            if options.sweep is not None:
-                nursery.start_soon(self._sweep, driver, options.sweep)
-            if options.prune_after is not None:
-                nursery.start_soon(self._prune_regularly, options.prune_after)
-            try:
-                await driver.run(nursery, recovered)
-            finally:
-                # What closes from here on is bounded: a runtime that hangs on its way out must not hang the program.
-                self._shield.deadline = trio.current_time() + options.stop_grace
-            await self._let_waiters_go()
-            nursery.cancel_scope.cancel()
-
-    async def _let_waiters_go(self) -> None:
-        """Let whoever waits for a signal read what became of it while the store is certain to be open."""
-        self._over = True
-        self._wake_waiters()
-        while self._waiters:
-            self._waiter_left = trio.Event()
-            await self._waiter_left.wait()
-
     def _wake_waiters(self) -> None:
         for waiters in self._waiters.values():
             for waiter in waiters:
                 waiter.set()
-
-    async def _sweep(self, driver: Driver, every: float) -> None:
-        while True:
-            await trio.sleep(every)
-            driver.sweep()
 
     async def _prune_regularly(self, older_than: float) -> None:
         while True:
@@ -430,8 +383,65 @@ class SignalWorker:
             for waiter in self._waiters.get(event.signal_id, ()):
                 waiter.set()
         elif isinstance(event, events.WorkerStopping):
-            self.status = "stopping"
-            self._wake_waiters()
+            self._note_stopping()
+
+    def _note_stopping(self) -> None:
+        self.status = "stopping"
+        self._wake_waiters()
+
+
+class _Reports:
+    """What a worker's life tells it (LifeReports)."""
+
+    def __init__(self, worker: SignalWorker, nursery: trio.Nursery, task_status: trio.TaskStatus[None]) -> None:
+        self._worker = worker
+        self._nursery = nursery
+        self._task_status: trio.TaskStatus[None] | None = task_status
+        self._pruning = False
+
+    def opened(self) -> None:
+        worker, every = self._worker, self._worker.options.prune_after
+        worker._opening = False
+        worker._shield.deadline = float("inf")
+        if every is not None and not self._pruning:
+            self._pruning = True
+            self._nursery.start_soon(worker._prune_regularly, every)
+
+    def recovered(self) -> None:
+        if self._task_status is not None:
+            task_status, self._task_status = self._task_status, None
+            self._worker.status = "running" if self._worker._asked is None else "stopping"
+            task_status.started()
+
+    def closing(self, error: BaseException | None) -> None:
+        # What closes from here on is bounded: a runtime that hangs on its way out must not hang the program.
+        worker = self._worker
+        if error is not None:
+            # Kept, for if what is closed now hangs and is cancelled, its Cancelled takes the place of this.
+            worker._failure = not_cancelled(error)
+        worker._shield.deadline = min(worker._shield.deadline, trio.current_time() + worker.options.stop_grace)
+
+    async def over(self) -> None:
+        # Whoever waits for a signal reads what became of it while the store is certain to be open.
+        worker = self._worker
+        worker._over = True
+        worker._wake_waiters()
+        while worker._waiters:
+            worker._waiter_left = trio.Event()
+            await worker._waiter_left.wait()
+
+    def settled(self) -> None:
+        self._worker._wake_waiters()
+
+
+@asynccontextmanager
+async def owned(store: SignalStore, options: WorkerOptions) -> AsyncIterator[None]:
+    """Be the queue's one worker (REC-1), where there is one; a fleet's worker is one of its members instead."""
+    if for_fleet(store):
+        yield
+        return
+    async with store.own(wait=options.wait_for_queue, waiting=logger.warning):
+        yield
 
 
 @asynccontextmanager
@@ -448,11 +458,7 @@ async def open_worker(
     worker = SignalWorker(store, runtime, handlers, chosen)
     raised: BaseException | None = None
     try:
-        async with (
-            store.open(),
-            store.own(wait=chosen.wait_for_queue, waiting=logger.warning),
-            trio.open_nursery() as nursery,
-        ):
+        async with store.open(), owned(store, chosen), trio.open_nursery() as nursery:
             await nursery.start(worker.run)
             try:
                 yield worker
@@ -474,11 +480,3 @@ async def open_worker(
             raise
     if raised is not None:
         raise raised
-
-
-def worker_options(given: dict[str, Any]) -> WorkerOptions:
-    known = {field.name for field in attrs.fields(WorkerOptions)}
-    unknown = sorted(set(given) - known)
-    if unknown:
-        raise UsageError(f"no such option: {', '.join(unknown)}; there are: {', '.join(sorted(known))}")
-    return WorkerOptions(**given)

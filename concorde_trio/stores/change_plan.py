@@ -17,10 +17,12 @@ from concorde_trio._sansio.changes import (
     EndRun,
     FinishRequest,
     InterruptSignal,
+    OfferRun,
     QueueRuns,
     SettleSignal,
     StartPost,
     StartRun,
+    StopExecution,
 )
 from concorde_trio._sansio.json_values import encode
 from concorde_trio._sansio.session_changes import (
@@ -79,7 +81,7 @@ class RunDelta:
 class ChangePlan:
     """What a batch comes to. ``positions``: the first and the last that it gives out, None if none.
 
-    ``emitted``: signals to be stored, in this order.
+    ``emitted``: signals to be stored, in this order. ``offers`` and ``stops`` are for stores that a fleet works on.
     """
 
     signals: dict[str, SignalDelta] = attrs.field(factory=dict)
@@ -88,6 +90,8 @@ class ChangePlan:
     positions: tuple[int, int] | None = None
     emitted: list[NewSignal] = attrs.field(factory=list)
     sessions: SessionPlan = attrs.field(factory=SessionPlan)
+    offers: list[OfferRun] = attrs.field(factory=list)
+    stops: list[StopExecution] = attrs.field(factory=list)
 
 
 def plan(changes: Iterable[Change | SessionChange]) -> ChangePlan:
@@ -105,6 +109,10 @@ def plan(changes: Iterable[Change | SessionChange]) -> ChangePlan:
             case StartRun(run_id, at):
                 run = _run(result, run_id, change, frozenset({RunState.PENDING}))
                 run.state, run.started_at = RunState.RUNNING, at
+            case OfferRun():
+                result.offers.append(change)
+            case StopExecution():
+                result.stops.append(change)
             case EndRun():
                 check_end(change)
                 _end(_run(result, change.run_id, change, END_FROM[change.state]), change)

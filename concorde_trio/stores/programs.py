@@ -19,6 +19,20 @@ POLL = 0.05
 """Seconds between two looks at a lock that is held."""
 
 
+def no_programs(lock: Path) -> bool:
+    """Whether no guard holds ``lock`` now; the file need not be there."""
+    if not lock.exists():
+        return True
+    programs = open_lock_file(lock)
+    try:
+        if not try_lock(programs):
+            return False
+        fcntl.flock(programs, fcntl.LOCK_UN)
+        return True
+    finally:
+        close_lock(programs)
+
+
 async def programs_dead(lock: Path, name: str, waiting: Callable[[str], None] | None) -> None:
     """Return once nobody holds ``lock``; ``waiting`` is told what is waited for, with the queue's ``name``."""
     programs = open_lock_file(lock)

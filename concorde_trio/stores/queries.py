@@ -54,12 +54,17 @@ def unfinished(connection: Reads) -> list[Unfinished]:
     """Processing signals with their runs, by first position; those without runs last, by seq."""
     connection.execute("begin")  # Both queries see the same commit.
     try:
-        signals = [read_signal(row) for row in connection.execute(PROCESSING).fetchall()]
-        runs: dict[str, list[Run]] = {}
-        for row in connection.execute(UNFINISHED_RUNS).fetchall():
-            runs.setdefault(row[1], []).append(read_run(row))
+        return unfinished_now(connection)
     finally:
         connection.execute("rollback")
+
+
+def unfinished_now(connection: Reads) -> list[Unfinished]:
+    """The same, in the transaction that the caller has begun."""
+    signals = [read_signal(row) for row in connection.execute(PROCESSING).fetchall()]
+    runs: dict[str, list[Run]] = {}
+    for row in connection.execute(UNFINISHED_RUNS).fetchall():
+        runs.setdefault(row[1], []).append(read_run(row))
     found = [Unfinished(signal=signal, runs=tuple(runs.get(signal.id, ()))) for signal in signals]
     return sorted(found, key=lambda each: (not each.runs, min((run.position for run in each.runs), default=0)))
 

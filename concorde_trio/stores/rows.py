@@ -79,8 +79,13 @@ def read_run(row: tuple[Any, ...]) -> Run:
         ended_at=row[15],
         error=row[16],
         text=row[17],
-        usage=None if row[18] is None else Usage(**json.loads(row[18])),
+        usage=read_usage(row[18]),
     )
+
+
+def read_usage(text: str | None) -> Usage | None:
+    """A column ``usage``."""
+    return None if text is None else Usage(**json.loads(text))
 
 
 def read_request(row: tuple[Any, ...]) -> Request:
@@ -130,7 +135,7 @@ def new_run_row(delta: RunDelta, run: Run) -> tuple[Any, ...]:
         delta.ended_at,
         delta.error,
         delta.text,
-        _usage(delta.usage),
+        usage_text(delta.usage),
     )
 
 
@@ -144,11 +149,12 @@ def run_row(delta: RunDelta) -> tuple[Any, ...]:
         delta.ended_at,
         delta.error,
         delta.text,
-        _usage(delta.usage),
+        usage_text(delta.usage),
         delta.prompt,
         delta.context,
     )
 
 
-def _usage(usage: Usage | None) -> str | None:
+def usage_text(usage: Usage | None) -> str | None:
+    """A usage as its column has it."""
     return None if usage is None else json.dumps(attrs.asdict(usage))

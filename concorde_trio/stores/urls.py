@@ -10,6 +10,8 @@ from concorde_trio.stores.memory import MemoryStore
 from concorde_trio.stores.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from concorde_trio._sansio.diagnosis import Evidence
+    from concorde_trio.stores.postgres.copy_place import PostgresCopyPlace
     from concorde_trio.stores.postgres.store import PostgresStore
 
 
@@ -43,3 +45,19 @@ def postgres_store(url: str, **options: Any) -> PostgresStore:
             raise
         raise UsageError(str(error)) from None
     return PostgresStore(url, **options)
+
+
+def postgres_copy_place(url: str) -> PostgresCopyPlace:
+    """The place at ``url`` as one to copy from or to; UsageError as ``postgres_store``."""
+    postgres_store(url)  # says what to install
+    from concorde_trio.stores.postgres.copy_place import PostgresCopyPlace
+
+    return PostgresCopyPlace(url)
+
+
+def examine_postgres(url: str) -> Evidence:
+    """What stands in the queue at ``url`` (see ``stores.examination``); UsageError as ``postgres_store``."""
+    postgres_store(url)
+    from concorde_trio.stores.postgres import examination
+
+    return examination.examine_postgres(url)

@@ -31,9 +31,25 @@ class Emit:
 
 @attrs.frozen
 class Apply:
-    """A worker's changes and sessions'; gives None."""
+    """A worker's changes and sessions'; gives None. What else is written with them is a subclass's."""
 
     plan: ChangePlan
+
+    def before(self, database: Writes) -> None:
+        """Look whether it may be written; raise if not."""
+
+    def after(self, database: Writes) -> None:
+        """Write what goes with it."""
+
+
+class OwnWork:
+    """What only one kind of database has. It knows by itself how it is written."""
+
+    wakes = False
+
+    def write(self, database: Any) -> Any:
+        """What it gives; raises as ``write`` below."""
+        raise NotImplementedError
 
 
 @attrs.frozen
@@ -60,17 +76,22 @@ class PruneSessions:
     limit: int
 
 
-Work = Emit | Apply | AddRequest | Prune | PruneSessions
+Work = Emit | Apply | AddRequest | Prune | PruneSessions | OwnWork
 
 
 def wakes(work: object) -> bool:
     """True if it adds what a worker waits for (SIG-6)."""
+    if isinstance(work, OwnWork):
+        return work.wakes
     return isinstance(work, Emit | AddRequest) or (isinstance(work, Apply) and bool(work.plan.emitted))
 
 
 def write(database: Writes, works: Sequence[Work]) -> list[Any]:
     """What each of them gave; raises what the database raises, or RowMismatch, with the transaction still open."""
     results: list[Any] = [None] * len(works)
+    applied = [work for work in works if isinstance(work, Apply)]
+    for each in applied:
+        each.before(database)
     emits = [(number, _emitted(work)) for number, work in enumerate(works)]
     ids = insert_signals(database, [signal for _, signals in emits for signal in signals])
     for number, signals in emits:
@@ -80,15 +101,17 @@ def write(database: Writes, works: Sequence[Work]) -> list[Any]:
     requests = [(work.kind, work.target) for work in works if isinstance(work, AddRequest)]
     if requests:
         database.execute_rows("insert_requests", requests)
-    plans = [work.plan for work in works if isinstance(work, Apply)]
-    write_sessions(database, merged(plan.sessions for plan in plans))
-    for plan in plans:
-        apply_plan(database, plan)
+    write_sessions(database, merged(each.plan.sessions for each in applied))
+    for each in applied:
+        apply_plan(database, each.plan)
+        each.after(database)
     for number, work in enumerate(works):
         if isinstance(work, Prune):
             results[number] = _prune(database, work)
         elif isinstance(work, PruneSessions):
             results[number] = prune_sessions(database, work.before, work.limit)
+        elif isinstance(work, OwnWork):
+            results[number] = work.write(database)
     return results
 
 

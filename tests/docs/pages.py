@@ -1,4 +1,10 @@
-"""The pages of the documentation: their code blocks and their links."""
+"""The pages of the documentation: their code blocks and their links.
+
+A comment on the line before a block says what is special about it; no reader sees it:
+
+``<!-- file: NAME -->`` the block is that file, in the folder in which the page is run;
+``<!-- not run: REASON -->`` the block is not run, and why.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +16,24 @@ import attrs
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"<!-- (?:(file): (\S+)|(not run): (.+?)) -->\n\Z")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+RUN = {"python", "sh"}
 
 
 @attrs.frozen
 class Block:
-    """One fenced block: the words after the fence, the code, and the line it begins at."""
+    """One fenced block: the words after the fence, the code, and the line it begins at.
+
+    ``file``: the name of the file that it is. ``not_run``: why it is not run.
+    """
 
     language: str
     words: tuple[str, ...]
     code: str
     line: int
+    file: str | None = None
+    not_run: str | None = None
 
 
 def pages() -> list[Path]:
@@ -33,7 +46,17 @@ def blocks(page: Path) -> Iterator[Block]:
     text = page.read_text(encoding="utf-8")
     for found in FENCE.finditer(text):
         language, *words = found["info"].split() or [""]
-        yield Block(language, tuple(words), found["code"], text.count("\n", 0, found.start("code")) + 1)
+        line = text.count("\n", 0, found.start("code")) + 1
+        said = COMMENT.search(text, 0, found.start())
+        file, reason = (said[2], said[4]) if said else (None, None)
+        yield Block(language, tuple(words), found["code"], line, file, reason)
+
+
+def runs(page: Path) -> list[Block]:
+    """The blocks that running the page is made of, in their order."""
+    return [
+        block for block in blocks(page) if block.not_run is None and (block.language in RUN or block.file is not None)
+    ]
 
 
 def links(page: Path) -> Iterator[str]:

@@ -134,6 +134,6 @@ async def test_a_bound_that_is_none_is_refused_where_it_is_written(autojump_cloc
     with pytest.raises(UsageError, match="claim_ahead must be a whole number of at least 0, or None for no bound"):
         async with Stage().serve(claim_ahead=value):
             pass  # pragma: no cover
-    with pytest.raises(UsageError, match="no such option: claim_a_head; there are: claim_ahead, "):
+    with pytest.raises(UsageError, match="no such option: claim_a_head; there are: capacity, claim_ahead, "):
         async with Stage().serve(claim_a_head=3):
             pass  # pragma: no cover

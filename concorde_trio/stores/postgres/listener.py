@@ -29,10 +29,11 @@ LOOK = 20.0
 
 
 class Listener:
-    """Listens on a queue's channel. ``heard`` is called with the payload of each notification, None after a gap."""
+    """Listens on a channel of a queue's. ``heard`` is called with the payload of each notification, None after a gap."""
 
-    def __init__(self, place: Place, patience: float, heard: Callable[[str | None], None]) -> None:
+    def __init__(self, place: Place, channel: str, patience: float, heard: Callable[[str | None], None]) -> None:
         self._place = place
+        self._channel = channel
         self._patience = patience
         self._heard = heard
         self._connection: Connection | None = None
@@ -62,7 +63,7 @@ class Listener:
     def _listening_connection(self) -> Connection:
         connection = connect(self._place, "concorde-trio listener")
         try:
-            connection.execute(f'listen "{self._place.channel}"')
+            connection.execute(f'listen "{self._channel}"')
         except BaseException:
             connection.close()
             raise

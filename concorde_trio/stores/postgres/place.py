@@ -47,6 +47,11 @@ class Place:
         return f"concorde_{self.schema}"[:63]
 
     @property
+    def fleet_channel(self) -> str:
+        """The channel on which members of a fleet tell each other what they did."""
+        return f"concorde_fleet_{self.schema}"[:63]
+
+    @property
     def worker_key(self) -> int:
         """The advisory lock of the queue's one worker (REC-1)."""
         return self._key("worker")

@@ -25,23 +25,27 @@ from concorde_trio.errors import UsageError
 from concorde_trio.messages import Message
 from concorde_trio.records import NewSignal, Request, RequestKind, Run, SignalRecord, Unfinished
 from concorde_trio.sessions.store import SessionFilter, SessionRecord, StoredInput, StoredSession
+from concorde_trio.signals.fleet import FleetView
 from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter, Transaction
 from concorde_trio.stores import queries, session_queries, transactions
 from concorde_trio.stores.change_checks import check_payloads
 from concorde_trio.stores.change_plan import plan
 from concorde_trio.stores.pauses import pauses
+from concorde_trio.stores.postgres import fleet_reads
 from concorde_trio.stores.postgres.connection import connect, schema_version
+from concorde_trio.stores.postgres.fleet_works import MemberApply
 from concorde_trio.stores.postgres.listener import Listener
+from concorde_trio.stores.postgres.membership import PostgresMembership, programs_lock
 from concorde_trio.stores.postgres.owner import Owner
 from concorde_trio.stores.postgres.pg_errors import store_error
 from concorde_trio.stores.postgres.pg_sql import HAS_RESOURCE, KEPT, PostgresReads, statement
-from concorde_trio.stores.postgres.place import place_of, state_folder
+from concorde_trio.stores.postgres.place import Place, place_of, state_folder
 from concorde_trio.stores.postgres.reader import PostgresReader
 from concorde_trio.stores.postgres.transaction import JoinedTransaction, PostgresTransaction
 from concorde_trio.stores.postgres.write_session import PostgresWriteSession, origin_of
 from concorde_trio.stores.programs import programs_dead
 from concorde_trio.stores.thread_writer import ThreadWriter
-from concorde_trio.stores.works import AddRequest, Apply, Emit, Prune, PruneSessions
+from concorde_trio.stores.works import AddRequest, Apply, Emit, OwnWork, Prune, PruneSessions
 
 T = TypeVar("T")
 
@@ -60,7 +64,8 @@ class PostgresStore:
 
     ``url``: ``postgresql://user:password@host:port/database``, or all else that libpq takes in one (several hosts for a
     failover, ``sslmode``, ...); ``schema`` may stand in it as ``?schema=NAME``. The schema is made when it is first opened.
-    ``lease``: seconds that a worker goes on without its connection to the database, before it stops its runs (REC-1).
+    ``lease``: seconds that a process may be taken to live without another word of it: it stops its runs a fifth of that
+    before (REC-1), and whoever takes over waits for it to be over.
     ``busy_timeout``: seconds that others' reads and writes are tried again while the database cannot be used, before
     StoreBusy. ``max_payload``: bytes of a payload's JSON text that this store takes, None for what the caller takes.
     UsageError for what can never work, the extra ``postgres`` not installed among it.
@@ -71,7 +76,7 @@ class PostgresStore:
         url: str,
         *,
         schema: str | None = None,
-        lease: float = 30.0,
+        lease: float = 10.0,
         busy_timeout: float = 30.0,
         max_payload: int | None = None,
     ) -> None:
@@ -88,6 +93,7 @@ class PostgresStore:
         self._writer: ThreadWriter | None = None
         self._reader: PostgresReader | None = None
         self._queue: str | None = None
+        self._member: PostgresMembership | None = None
 
     @property
     def queue(self) -> str:
@@ -152,6 +158,66 @@ class PostgresStore:
             assert self.programs_lock is not None
             await programs_dead(self.programs_lock, self._place.name, waiting)
             yield
+
+    # --- a fleet --------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def enrol(self, *, url: str | None = None, capacity: int | None = None) -> AsyncIterator[PostgresMembership]:
+        """Be a member of the fleet of this queue while the block runs; one at a time for each store.
+
+        ``url``: of its agent server. ``capacity``: how many runs it executes at once. The block is cancelled, and LeaseLost
+        raised, once its lease is over; what sessions write in this process is under that lease too.
+        """
+        self._opened()
+        if self._member is not None and self._member.over is None:
+            raise UsageError("this store is a member of the fleet already; open another one for another member")
+        self._member = PostgresMembership(self, url=url, capacity=capacity)
+        async with self._member.held():
+            yield self._member
+
+    async def fleet(self) -> FleetView:
+        """Who leads and who executes what."""
+        return await self._read(fleet_reads.fleet)
+
+    @property
+    def place(self) -> Place:
+        """Where the queue is."""
+        return self._place
+
+    @property
+    def lease(self) -> float:
+        """Seconds."""
+        return self._lease
+
+    @property
+    def patience(self) -> float:
+        """Seconds that others than a worker wait for the database."""
+        return self._patience
+
+    @property
+    def writer_name(self) -> str:
+        """By which the server lists the connection that writes."""
+        assert self._session is not None
+        return self._session.writer[:12]
+
+    async def read(self, query: Callable[[PostgresReads], T]) -> T:
+        """What a query gives: for the parts of this store."""
+        return await self._read(query)
+
+    async def write_work(self, work: OwnWork, *, patient: bool = False) -> Any:
+        """What a work of this database's own gives: for the parts of this store."""
+        writer, _ = self._opened()
+        return await writer.write(work, self._patience * (WORKER_PATIENCE if patient else 1))
+
+    def leaders_writer(self, writer: str) -> ThreadWriter:
+        """A writer of its own, whose row must say that it owns the queue."""
+        session = PostgresWriteSession(self._place, writer, self._origin, self._patience * 10)
+        session.owns = True
+        return ThreadWriter(session, self._patience, self._wake)
+
+    def member_programs(self, member: str) -> Path:
+        """The programs lock of a member of this machine."""
+        return programs_lock(self, member)
 
     # --- writes ---------------------------------------------------------------------------------------------
 
@@ -224,7 +290,11 @@ class PostgresStore:
         """Write all of it in one commit, in order: a worker's changes and sessions' (SES-21). On an error nothing is written."""
         writer, _ = self._opened()
         transactions.refuse_inside(self, "apply")
-        await writer.write(Apply(plan(changes)), self._patience * WORKER_PATIENCE)
+        work = Apply(plan(changes))
+        if self._member is not None:
+            self._member.check()
+            work = MemberApply(work.plan, self._member.id)
+        await writer.write(work, self._patience * WORKER_PATIENCE)
 
     async def request(self, kind: RequestKind, target: str) -> None:
         """Leave an operator's request for the worker."""
@@ -352,7 +422,7 @@ class PostgresStore:
             if origin != self._origin():  # Of its own commits it knows already.
                 wake()
 
-        async with Listener(self._place, self._patience, heard).listening():
+        async with Listener(self._place, self._place.channel, self._patience, heard).listening():
             self._wakes.append(wake)
             try:
                 yield

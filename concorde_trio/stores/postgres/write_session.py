@@ -17,7 +17,7 @@ import psycopg
 from outcome import Error, Outcome, Value
 from psycopg.pq import TransactionStatus
 
-from concorde_trio.errors import StoreBusy, StoreError, TransactionOver
+from concorde_trio.errors import LeaseLost, StoreBusy, StoreError, TransactionOver
 from concorde_trio.stores.mismatch import RowMismatch, doubled
 from concorde_trio.stores.postgres.connection import LOCK_TIMEOUT, connect, migrate, up_to_date
 from concorde_trio.stores.postgres.pg_errors import gone, passes, store_busy, store_error
@@ -206,7 +206,7 @@ class PostgresWriteSession:
 
     def _check_fence(self) -> None:
         if self._fenced is not None:
-            raise StoreError(str(self._fenced)) from self._fenced
+            raise type(self._fenced)(str(self._fenced)) from self._fenced
 
     def _connected(self) -> Connection:
         if self._connection is not None and self._connection.closed:
@@ -235,7 +235,7 @@ class PostgresWriteSession:
         self._commits = number
         if cursor.rowcount != 1:
             self.roll_back()
-            self._fenced = StoreError(
+            self._fenced = LeaseLost(
                 f"the queue in {self.name} was taken by another worker; this one writes nothing any more"
             )
             self._check_fence()

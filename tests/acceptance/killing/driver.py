@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from concorde_trio import SqliteStore
+from concorde_trio._sansio.diagnosis import diagnose
 from concorde_trio.records import NewSignal
+from concorde_trio.stores.sqlite_examination import examine_sqlite
 from tests.acceptance.killing.checker import Cut, Evidence
 
 SERVED = Path(__file__).with_name("served.py")
@@ -95,6 +97,8 @@ class Killing:
             rows.close()
         if queue:
             raise AssertionError(f"Q-21: {queue} runs are neither ended nor anybody's")
+        if found := diagnose(examine_sqlite(self.database)):
+            raise AssertionError(f"Q-21: {found}")
         return Evidence(journal, self.payloads, settled, self.cuts, left=list(self._left()))
 
     def _unsettled(self) -> int:
