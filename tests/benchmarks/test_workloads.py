@@ -29,7 +29,7 @@ from concorde_trio.stores.sqlite import SqliteStore
     ],
 )
 def test_the_critical_path_is_what_the_rule_makes_wait(works: list[Work], seconds: float) -> None:
-    """LCK-2: a run starts as soon as no earlier one shares a lock, and not before."""
+    """Benchmarks: a run starts as soon as no earlier one shares a lock, and not before."""
     assert critical_path(works) == seconds
 
 
@@ -67,7 +67,7 @@ def test_what_is_no_queue_cannot_be_recorded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_tables_it_is_compared_with_start_the_same_runs(seed: int) -> None:
-    """LCK-2: the dict operations and the rescan are slower or barer, and not wrong."""
+    """Benchmarks: the dict operations and the rescan are slower or barer, and not wrong."""
     chance = random.Random(seed)
     tables: list[Table] = [LockTable[int, int](), Bare(), Rescan()]
     running: set[int] = set()
