@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import attrs
-import trio
 
 from concorde_trio.errors import UsageError
 from concorde_trio.signals.emit import MAX_PAYLOAD
@@ -104,7 +103,7 @@ class WorkerOptions:
     watchdog: float = attrs.field(default=LIMIT, validator=_watchdog)
     capacity: int | None = attrs.field(default=None, validator=_count(1))
     schedule_grace: float = attrs.field(default=60.0, validator=_required_seconds)
-    settle: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+    settle: Callable[[], Awaitable[None]] | None = None
     wall_clock: Callable[[], float] = time.time
     schedules: tuple[Schedule, ...] = attrs.field(default=(), converter=_as_tuple, validator=_schedules)
 
