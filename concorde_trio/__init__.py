@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from concorde_trio.observability.prometheus import Metrics
     from concorde_trio.records import PostOutcome, Prompt, RunInfo, RunOutcome, RunPrompt, Signal, SignalRecord, Usage
     from concorde_trio.runtimes.command import CommandRuntime
+    from concorde_trio.runtimes.command_learnt import LearntSession
     from concorde_trio.runtimes.command_rules import JsonLines, Rule, UsageRules
     from concorde_trio.runtimes.command_session import DerivedSession, NoSession, SessionFile
     from concorde_trio.runtimes.command_template import LiteralArgument
@@ -97,6 +98,7 @@ _HOMES = {
     "Input": "messages",
     "JsonLines": "runtimes.command_rules",
     "JsonLogFormatter": "log_context",
+    "LearntSession": "runtimes.command_learnt",
     "Leftover": "sessions.tool",
     "LiteralArgument": "runtimes.command_template",
     "LockTable": "_sansio.lock_table",
@@ -190,6 +192,7 @@ __all__ = [
     "Input",
     "JsonLines",
     "JsonLogFormatter",
+    "LearntSession",
     "Leftover",
     "LiteralArgument",
     "LockTable",
