@@ -56,6 +56,12 @@ if TYPE_CHECKING:
     from concorde_trio.runtimes.in_process import InProcessRuntime
     from concorde_trio.runtimes.pi import PiRuntime
     from concorde_trio.runtimes.pi_where import PiProgram
+    from concorde_trio.runtimes.recipes import (
+        claude_code_runtime,
+        codex_runtime,
+        opencode_runtime,
+        pi_command_runtime,
+    )
     from concorde_trio.server.access import Access
     from concorde_trio.server.app import agent_server, server_closing
     from concorde_trio.server.attribution import current_run
@@ -160,6 +166,8 @@ _HOMES = {
     "UsageRules": "runtimes.command_rules",
     "Work": "sessions.host",
     "agent_server": "server.app",
+    "claude_code_runtime": "runtimes.recipes",
+    "codex_runtime": "runtimes.recipes",
     "current_run": "server.attribution",
     "emit_sync": "signals.emit",
     "file_tools": "tools.files",
@@ -167,6 +175,8 @@ _HOMES = {
     "limit_tool_threads": "tools.threads",
     "new_tag": "signals.tags",
     "open_worker": "signals.worker",
+    "opencode_runtime": "runtimes.recipes",
+    "pi_command_runtime": "runtimes.recipes",
     "require_run": "server.require_run",
     "serve": "server.serving",
     "server_closing": "server.app",
@@ -254,6 +264,8 @@ __all__ = [
     "UsageRules",
     "Work",
     "agent_server",
+    "claude_code_runtime",
+    "codex_runtime",
     "current_run",
     "emit_sync",
     "file_tools",
@@ -261,6 +273,8 @@ __all__ = [
     "limit_tool_threads",
     "new_tag",
     "open_worker",
+    "opencode_runtime",
+    "pi_command_runtime",
     "require_run",
     "serve",
     "server_closing",

@@ -46,13 +46,15 @@ class UsageRules:
     """Where the stream says what the run used. ``input`` and ``output`` are tokens, ``cost`` is money.
 
     ``cached``: input tokens that were read from a cache. ``input_includes_cached``: whether ``input`` counts them too;
-    where it does not they are added, for ``Usage.input_tokens`` are all of them. ``cumulative``: the program tells the sum
+    where it does not they are added, for ``Usage.input_tokens`` are all of them. ``written``: input tokens that were put into a
+    cache, where ``input`` does not count them. ``cumulative``: the program tells the sum
     over the whole conversation; what came before is subtracted, which needs LearntSession to keep it.
     """
 
     input: Rule
     output: Rule
     cached: Rule | None = None
+    written: Rule | None = None
     cost: Rule | None = None
     input_includes_cached: bool = True
     cumulative: bool = False
@@ -152,7 +154,13 @@ class Meter:
     def __init__(self, rules: UsageRules, before: Usage | None = None) -> None:
         self._rules = rules
         self._before = before if rules.cumulative else None
-        named = {"input": rules.input, "output": rules.output, "cached": rules.cached, "cost": rules.cost}
+        named = {
+            "input": rules.input,
+            "output": rules.output,
+            "cached": rules.cached,
+            "written": rules.written,
+            "cost": rules.cost,
+        }
         self._foldings = {name: Folding(rule) for name, rule in named.items() if rule is not None}
 
     def take(self, record: JSON) -> None:
@@ -172,7 +180,7 @@ class Meter:
         if not found:
             return None
         cached = int(found.get("cached", 0))
-        plain = int(found.get("input", 0))
+        plain = int(found.get("input", 0)) + int(found.get("written", 0))
         return Usage(
             input_tokens=plain if self._rules.input_includes_cached else plain + cached,
             output_tokens=int(found.get("output", 0)),
