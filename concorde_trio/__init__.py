@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from concorde_trio.observability.prometheus import Metrics
     from concorde_trio.records import PostOutcome, Prompt, RunInfo, RunOutcome, RunPrompt, Signal, SignalRecord, Usage
     from concorde_trio.runtimes.command import CommandRuntime
+    from concorde_trio.runtimes.command_learnt import LearntSession
     from concorde_trio.runtimes.command_rules import JsonLines, Rule, UsageRules
     from concorde_trio.runtimes.command_session import DerivedSession, NoSession, SessionFile
     from concorde_trio.runtimes.command_template import LiteralArgument
@@ -55,6 +56,12 @@ if TYPE_CHECKING:
     from concorde_trio.runtimes.in_process import InProcessRuntime
     from concorde_trio.runtimes.pi import PiRuntime
     from concorde_trio.runtimes.pi_where import PiProgram
+    from concorde_trio.runtimes.recipes import (
+        claude_code_runtime,
+        codex_runtime,
+        opencode_runtime,
+        pi_command_runtime,
+    )
     from concorde_trio.server.access import Access
     from concorde_trio.server.app import agent_server, server_closing
     from concorde_trio.server.attribution import current_run
@@ -97,6 +104,7 @@ _HOMES = {
     "Input": "messages",
     "JsonLines": "runtimes.command_rules",
     "JsonLogFormatter": "log_context",
+    "LearntSession": "runtimes.command_learnt",
     "Leftover": "sessions.tool",
     "LiteralArgument": "runtimes.command_template",
     "LockTable": "_sansio.lock_table",
@@ -158,6 +166,8 @@ _HOMES = {
     "UsageRules": "runtimes.command_rules",
     "Work": "sessions.host",
     "agent_server": "server.app",
+    "claude_code_runtime": "runtimes.recipes",
+    "codex_runtime": "runtimes.recipes",
     "current_run": "server.attribution",
     "emit_sync": "signals.emit",
     "file_tools": "tools.files",
@@ -165,6 +175,8 @@ _HOMES = {
     "limit_tool_threads": "tools.threads",
     "new_tag": "signals.tags",
     "open_worker": "signals.worker",
+    "opencode_runtime": "runtimes.recipes",
+    "pi_command_runtime": "runtimes.recipes",
     "require_run": "server.require_run",
     "serve": "server.serving",
     "server_closing": "server.app",
@@ -190,6 +202,7 @@ __all__ = [
     "Input",
     "JsonLines",
     "JsonLogFormatter",
+    "LearntSession",
     "Leftover",
     "LiteralArgument",
     "LockTable",
@@ -251,6 +264,8 @@ __all__ = [
     "UsageRules",
     "Work",
     "agent_server",
+    "claude_code_runtime",
+    "codex_runtime",
     "current_run",
     "emit_sync",
     "file_tools",
@@ -258,6 +273,8 @@ __all__ = [
     "limit_tool_threads",
     "new_tag",
     "open_worker",
+    "opencode_runtime",
+    "pi_command_runtime",
     "require_run",
     "serve",
     "server_closing",
