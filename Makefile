@@ -56,8 +56,8 @@ slow: $(VENV)/.for-tests ## the tests with real processes, sockets, signals and 
 soak: $(VENV)/.for-tests ## the same for much longer: 200 kills, thousands of examples
 	@KILLS=$${KILLS:-200} HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -q --timeout=3600 $(ARGS)
 
-bench: $(VENV)/.for-use ## measure, each figure beside its reference
-	@$(BIN)/python -m benchmarks $(ARGS)
+bench: $(VENV)/.for-bench ## measure everything, peers too, for docs/performance.md; or what ARGS say
+	@$(BIN)/python -m benchmarks $(or $(ARGS),--publish)
 
 agents: ## install the agent programs that slow tests drive (npm, half a GB); without it those tests are skipped
 	@npm install --prefix .venv-npm --no-save --no-audit --no-fund --ignore-scripts $(AGENTS)
@@ -75,9 +75,13 @@ clean: ## remove what the other targets made
 	rm -rf .venv .venv-* dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-# The two stamps of a virtual environment: installed for use, installed for tests too.
+# The stamps of a virtual environment: installed for use, for the benchmarks, for tests too.
 $(VENV)/.for-use: pyproject.toml
 	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" .
+
+$(VENV)/.for-bench: pyproject.toml
+	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" ".[bench]"
+	@touch $(VENV)/.for-use
 
 $(VENV)/.for-tests: pyproject.toml
 	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" ".[test,check,openai,anthropic,mcp,postgres,docs]" ".[browser]"

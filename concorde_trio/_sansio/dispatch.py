@@ -35,6 +35,9 @@ BATCH = 64
 More would not make the worker faster, and what ends meanwhile would wait longer for its commit.
 """
 
+BATCH_IN_STOCK = 32
+"""The same while as many runs wait as a batch makes: then nobody waits for a claim, and what ends comes first."""
+
 
 class Dispatcher(RunsInHand):
     """The pure half of a worker.
@@ -411,14 +414,15 @@ class Dispatcher(RunsInHand):
             if not kind.repeatable:
                 self._claimed(step, record)
             else:
-                while self._pending and len(batch) < BATCH:
+                most = BATCH if self.waiting < BATCH else BATCH_IN_STOCK
+                while self._pending and len(batch) < most:
                     following = self.kinds.get(self._pending[0].kind)
                     if following is None or not following.repeatable:
                         break
                     batch.append(self._pending.popleft())
             self._handling = {signal.id: signal for signal in batch}
             self._busy = True
-            step.handle = tuple(batch)
+            step.handle, step.handle_repeatable = tuple(batch), kind.repeatable
             return
 
     def _claimed(self, step: Step, record: SignalRecord) -> None:

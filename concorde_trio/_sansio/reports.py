@@ -86,6 +86,8 @@ class Step:
     runs_over: list[str] = attrs.field(factory=list)
     posts: list[tuple[Signal, PostOutcome]] = attrs.field(factory=list)
     handle: tuple[SignalRecord, ...] = ()
+    handle_repeatable: bool = False
+    """Whether what is to be handled may be handled before the changes are committed (CLM-6)."""
     cancel_runs: list[str] = attrs.field(factory=list)
     cancel_posts: list[str] = attrs.field(factory=list)
     cancel_handles: list[str] = attrs.field(factory=list)

@@ -43,6 +43,9 @@ READ_AHEAD = 256
 HANGING = 1.0
 """How many seconds after stop_grace a commit under way is waited for."""
 
+PORTION = 25
+"""So many ends are always applied in one step, if they are there."""
+
 LATE = 1.0
 """A signal this many seconds old that only the sweep found was missed by its notification (SIG-6)."""
 
@@ -73,6 +76,7 @@ class Driver:
         self._handling = HandlingTask(core, handlers, options, self)
         self._tasks: dict[str, SignalTask] = {}
         self._inbox = Inbox()
+        self._left: list[tuple[str, RunOutcome]] = []  # ends that were found and are for the next step
         self._woken = trio.Event()
         self._nursery: trio.Nursery | None = None
         self._timers: list[tuple[float, int, str | None, Callable[[], None]]] = []
@@ -184,7 +188,8 @@ class Driver:
         recovered()
         while not (self.core.finished or self._giving_up):
             await self._wait()
-            await self._options.settle()
+            if self._options.settle is not None:
+                await self._options.settle()
             if self._unread_requests:
                 await self._read_requests()
             if self._unread and self.core.stop_mode is None and self.core.pending < LOW_WATER:
@@ -192,6 +197,8 @@ class Driver:
             if self.offers is not None:
                 await self.offers.look(self.core, self._inbox)
             inbox, self._inbox, self._woken = self._inbox, Inbox(), trio.Event()
+            if self.offers is None:  # Those of a fleet are found again until they are applied.
+                inbox.ends = self._portion_of(inbox.ends, everything=inbox.stop is not None)
             self._fire_timers(inbox)
             if inbox.lost:
                 # Before their ends release the sessions: until then no other run of these can start.
@@ -201,12 +208,34 @@ class Driver:
                     self.stoppers.pop(run_id, None)
             await self._finish(self.core.step(inbox, self._options.wall_clock()))
 
+    def _portion_of(self, ends: list[tuple[str, RunOutcome]], *, everything: bool) -> list[tuple[str, RunOutcome]]:
+        """The ends that this step applies: first found first, in run order where found together; the next one takes the rest.
+
+        What ended together would else start, and end, together for ever: the agents idle while the store writes, and the
+        store while they work.
+        """
+        if everything or self._options.settle is not None or self.core.stop_mode is StopMode.CANCEL:
+            most = len(self._left) + len(ends)
+        else:
+            most = max(PORTION, self.core.running // 2)
+        if len(ends) > 1:
+            ends.sort(key=lambda end: self.core.runs[end[0]].run.position)
+        if self._left:
+            ends = self._left + ends
+        self._left = ends[most:]
+        if self._left:
+            self._woken.set()
+        return ends[:most]
+
     async def _wait(self) -> None:
         if self._unread_requests or (self.offers is not None and self.offers.due(self.core)):
             return
         if self._unread and self.core.stop_mode is None and self.core.pending < LOW_WATER:
             return
-        if self._timers:
+        if self._woken.is_set():
+            # What it has started runs while the next commit is at the disk, and not before it is given to the writer.
+            await trio.lowlevel.checkpoint_if_cancelled()
+        elif self._timers:
             with trio.move_on_at(self._timers[0][0]):
                 await self._woken.wait()
         else:
@@ -250,6 +279,9 @@ class Driver:
 
     async def _finish(self, step: Step) -> None:
         """Commit a step, tell of it, and do what it decided."""
+        if step.handle and step.handle_repeatable:
+            # CLM-6: no mark has to be stored before these, so they are made while the commit is at the disk.
+            self._handling.give(step.handle)
         if step.changes:
             began = time.perf_counter()
             await self._apply(step.changes)
@@ -271,7 +303,7 @@ class Driver:
         for signal_id in step.cancel_handles:
             stopped = self.core.stop_mode is StopMode.CANCEL
             self._handling.cancel(signal_id, "the worker was stopped" if stopped else CANCELLED_BY_OPERATOR)
-        if step.handle:
+        if step.handle and not step.handle_repeatable:
             self._handling.give(step.handle)
         for event in step.events:
             if isinstance(event, events.WorkerStopping):

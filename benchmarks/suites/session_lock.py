@@ -8,15 +8,14 @@ Both read the same clock, and are measured in turns, in one run; a figure is the
 
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
-from benchmarks.figures import Figure, Goal
-from benchmarks.figures import rounds as each_round
+from benchmarks.bench import Bench
+from benchmarks.figures import Beside, Figure, Goal
 from concorde_trio._sansio.session_lock import SessionLock
 
-ROUNDS = 31
 CALLS = 5_000
 """Calls, or pairs of calls, in one round."""
 TOOLS = 100
@@ -108,36 +107,33 @@ def busy(lock: Lock) -> Lock:
 
 
 MEASURED: dict[str, tuple[Callable[[Lock], float], bool]] = {
-    "acquire-and-release pairs a second": (pairs_a_second, False),
-    "touches a second": (touches_a_second, False),
-    f"register-and-complete pairs a second, {TOOLS} tools out": (tool_pairs_a_second, True),
-    f"sweeps a second that find nothing, {TOOLS} tools out": (sweeps_a_second, True),
+    "acquire and release": (pairs_a_second, False),
+    "touch": (touches_a_second, False),
+    f"register and complete a tool, {TOOLS} tools out": (tool_pairs_a_second, True),
+    f"a sweep that finds nothing, {TOOLS} tools out": (sweeps_a_second, True),
 }
 """What is measured, and whether with tools that are out."""
 
 
-def suite(quick: bool) -> list[Figure]:
+def suite(bench: Bench) -> Iterator[Figure]:
     """The session lock's figures; its goal is 200,000 pairs a second."""
     locks: dict[bool, tuple[Lock, Lock]] = {
         False: (SessionLock(time.monotonic), Bare(time.monotonic)),
         True: (busy(SessionLock(time.monotonic)), busy(Bare(time.monotonic))),
     }
-    found: dict[tuple[str, int], list[float]] = {}
-    for _ in each_round(7 if quick else ROUNDS, "session lock"):
-        for name, (measure, with_tools) in MEASURED.items():
-            for which, lock in enumerate(locks[with_tools]):
-                found.setdefault((name, which), []).append(measure(lock))
-    figures = []
-    for number, name in enumerate(MEASURED):
-        value, bare = (statistics.median(found[name, which]) for which in (0, 1))
-        goal = Goal(says="at least 200,000 pairs a second", value=value, bound=200_000, at_least=True)
-        figures.append(
-            Figure(
-                name=name,
-                unit="/s",
-                value=value,
-                beside=(("attributes and a dict", bare),),
-                goal=goal if number == 0 else None,
-            )
+    contenders = {
+        f"{which} {name}": partial(measure, lock)
+        for name, (measure, with_tools) in MEASURED.items()
+        for which, lock in zip(("ours", "bare"), locks[with_tools], strict=True)
+    }
+    found = bench.in_turns("leases and tools", contenders, bench.times(31, 7))
+    for name in MEASURED:
+        ours = found[f"ours {name}"]
+        goal = Goal(says="200,000 pairs a second", sample=ours, bound=200_000, absolute=True)
+        yield Figure(
+            name=name,
+            unit="/s",
+            sample=ours,
+            beside=(Beside(what="attributes and a dict", sample=found[f"bare {name}"], kind="limit"),),
+            goal=goal if name == "acquire and release" else None,
         )
-    return figures
