@@ -26,7 +26,6 @@ def show(to: Console, suite: str, measured: Measured, changes: Mapping[tuple[str
     """One suite."""
     if measured.broke is not None:
         to.print(f"[bold red]{suite} broke[/]", escape(measured.broke), sep="\n")
-        return
     if measured.figures:
         to.print(_table(suite, measured, changes))
     for why in measured.skipped:
