@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.console import Console
+
 from benchmarks import comparison, machine, page, results, table
 from benchmarks.catalog import SUITES
 from benchmarks.peers.catalog import PEERS
@@ -120,7 +122,7 @@ def _chosen(parse: argparse.ArgumentParser, names: Sequence[str]) -> tuple[list[
     return chosen, only
 
 
-def _show(to: table.Console, result: Result, earlier: Result | None) -> None:
+def _show(to: Console, result: Result, earlier: Result | None) -> None:
     changes = None if earlier is None else comparison.changes(result, earlier)
     for suite, measured in result.suites.items():
         table.show(to, suite, measured, changes)
