@@ -21,7 +21,7 @@ from concorde_trio.conversations.keeper import keeps_sessions, sessions_of
 from concorde_trio.conversations.session_input import SESSION_INPUT, SessionInputHandler, SessionResources
 from concorde_trio.errors import UsageError, WrongState
 from concorde_trio.failures import alone
-from concorde_trio.records import JSON, SignalRecord
+from concorde_trio.records import JSON, Run, SignalRecord
 from concorde_trio.records import Signal as SignalReceived
 from concorde_trio.server.access import Access
 from concorde_trio.server.app import check_routes, create_app, install
@@ -118,6 +118,10 @@ class Gateway:
     async def wait_settled(self, signal_id: str) -> SignalRecord:
         """Wait until a signal is done or failed; see ``SignalWorker.wait_settled``."""
         return await self.worker.wait_settled(signal_id)
+
+    async def runs(self, signal_id: str) -> list[Run]:
+        """The runs of a signal in the order of its prompts, with what they answered; see ``SignalWorker.runs``."""
+        return await self.worker.runs(signal_id)
 
     def stop(self, mode: str = "drain") -> None:
         """Ask to stop: drain, park or cancel; a later call can only be stricter (STP-4)."""
