@@ -7,6 +7,7 @@ a command that only emits a signal does not wait for a web framework.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -292,5 +293,11 @@ def __getattr__(name: str) -> object:
     return found
 
 
+_NEEDED = {"PostgresStore": "psycopg"}
+"""What a home cannot be imported without. All others say what is missing when they are used."""
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    # Whoever looks at everything, as help() does, must not fail at an extra that is not installed.
+    missing = {name for name, library in _NEEDED.items() if importlib.util.find_spec(library) is None}
+    return sorted({*globals(), *__all__} - missing)
