@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -23,13 +24,15 @@ import attrs
 from concorde_trio._sansio.diagnosis import diagnose
 from concorde_trio.records import NewSignal
 from concorde_trio.stores.urls import examine_postgres, postgres_store
-from tests.acceptance.killing.driver import payloads
+from tests.acceptance.killing.driver import PEOPLE
 from tests.fleet.checker import Audited, FleetEvidence, Row
 from tests.stores.postgres_server import PostgresServer, psycopg
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 MEMBERS = 5
+SESSIONS = (*PEOPLE, "fay", "gus", "hal", "ida", "jan", "kim")
+RESOURCES = ("budget", "kitchen", "garden", "attic", "car")
 LEASE = 3.0
 """Seconds: short, so that a minute sees many of them end."""
 READY = 90.0
@@ -47,6 +50,17 @@ class Member:
     folder: Path
     process: subprocess.Popen[bytes] | None = None
     stopped: bool = False
+    logged: int = 0  # bytes, before this process
+
+    @property
+    def log(self) -> Path:
+        """What its processes print, one after the other."""
+        return self.folder / "log"
+
+    @property
+    def serves(self) -> bool:
+        """Whether it has said so: before that, SIGTERM just ends it."""
+        return b'"link"' in self.log.read_bytes()[self.logged :]
 
 
 class Driver:
@@ -132,6 +146,7 @@ class Driver:
         self._tell(f"{left} signals are left")
         for member in self.members:
             if member.process is not None:
+                self._wait_ready(member)
                 member.process.send_signal(signal.SIGTERM)
         for member in self.members:
             self._wait_ended(member)
@@ -154,12 +169,19 @@ class Driver:
     # --- what is emitted ----------------------------------------------------------------------------------------
 
     def _new(self) -> dict[str, Any]:
-        [payload] = payloads(self.chance, 1).values()
-        payload["n"] = number = next(self._numbers)
-        for run in payload["runs"]:
-            run["ms"] = self.chance.choice([10, 30, 100, 400, 1500])
-        self.payloads[number] = payload
-        return payload
+        number = next(self._numbers)
+        runs = [
+            {
+                "session": self.chance.choice(SESSIONS),
+                "resources": self.chance.sample(RESOURCES, self.chance.choice([0, 0, 1, 1, 2])),
+                "ms": self.chance.choice([10, 30, 100, 300, 900]),
+                "how": self.chance.choice(["program", "function"]),
+            }
+            for _ in range(self.chance.choice([0, 1, 1, 1, 2, 3]))
+        ]
+        kind = self.chance.choice(["strict", "strict.post", "repeat.post"])
+        self.payloads[number] = {"n": number, "kind": kind, "runs": runs}
+        return self.payloads[number]
 
     def _emit(self) -> None:
         if self.chance.random() < 0.7:
@@ -190,10 +212,9 @@ class Driver:
             self._visible[each["n"]] = time.time()
 
     def _signal(self, payload: dict[str, Any]) -> NewSignal:
-        runs = [{**run, "how": self.chance.choice(["program", "function"])} for run in payload["runs"]]
         # The wall clock is as wrong as it likes: order is seq alone (SIG-3).
         emitted_at = time.time() + self.chance.uniform(-100, 100)
-        text = json.dumps({**payload, "runs": runs})
+        text = json.dumps(payload)
         return NewSignal(id=f"s{payload['n']}", kind=payload["kind"], payload=text, emitted_at=emitted_at)
 
     # --- faults ------------------------------------------------------------------------------------------------
@@ -238,7 +259,7 @@ class Driver:
     def _roll(self) -> None:
         """SIGTERM: it drains while others take new runs, and then another one takes its place."""
         member = self._some()
-        if member is None or member.process is None or member.stopped:
+        if member is None or member.process is None or not member.serves:
             return
         self._tell(f"SIGTERM to {member.number}")
         leaving, member.process = member.process, None
@@ -311,7 +332,8 @@ class Driver:
             "FLEET_FOLDER": str(member.folder / "work"),
             "FLEET_BROKEN": self._broken,
         }
-        with (member.folder / "log").open("ab") as log:
+        with member.log.open("ab") as log:
+            member.logged = log.tell()
             member.process = subprocess.Popen(
                 [sys.executable, "-m", "concorde_trio", "serve", "tests.fleet.served:gateway", "--json"],
                 cwd=ROOT,
@@ -323,9 +345,9 @@ class Driver:
 
     def _wait_ready(self, member: Member) -> None:
         until = time.monotonic() + READY
-        while b'"link"' not in (member.folder / "log").read_bytes():
-            assert member.process is not None and member.process.poll() is None, (member.folder / "log").read_text()
-            assert time.monotonic() < until, (member.folder / "log").read_text()
+        while not member.serves:
+            assert member.process is not None and member.process.poll() is None, member.log.read_text()
+            assert time.monotonic() < until, member.log.read_text()
             time.sleep(0.05)
 
     def _wait_ended(self, member: Member) -> None:
@@ -345,7 +367,7 @@ class Driver:
     def _look_for_the_dead(self) -> None:
         for member in self.members:
             if member.process is not None and (status := member.process.poll()) is not None:
-                said = (member.folder / "log").read_text(errors="replace")[-2000:]
+                said = member.log.read_text(errors="replace")[-2000:]
                 self.ended.append(f"{member.number} with {status}: {said}")
                 self._tell(f"{member.number} ended by itself with {status}")
                 member.process = None
@@ -395,23 +417,27 @@ class Driver:
             number = int(id_[1:])
             visible = self._visible.get(number, float("inf"))
             signals[number] = Row(id_, number, seq, state, error, visible)
+        positions = self._execute(f"select signal_id, min(position) from {self._schema}.runs group by signal_id")
         failed: dict[int, list[str]] = {}
         for id_, signal_id in self._execute(
             f"select id, signal_id from {self._schema}.runs where state not in ('pending', 'running', 'done')"
         ):
             failed.setdefault(int(signal_id[1:]), []).append(id_)
         audit = self._execute(
-            "select at, what, id, before, after, application, writer_state, leads, epoch "
+            "select at, what, id, before, after, application, member_state, leads, epoch, tx "
             f"from {self._schema}.audit order by number"
         )
-        over = self._execute(f"select id from {self._schema}.concorde_members where state = 'dead'")
+        logs = "".join(member.log.read_text(errors="replace") for member in self.members)
+        lapsed = set(re.findall(r"lost its lease as member ([0-9a-f]{12})", logs))
+        members = self._execute(f"select id, state from {self._schema}.concorde_members")
         return FleetEvidence(
             journal=[json.loads(line) for line in self.journal.read_text().splitlines()],
             payloads={number: each for number, each in self.payloads.items() if number in signals},
             signals=signals,
+            positions={int(id_[1:]): position for id_, position in positions},
             audit=[Audited(*row) for row in audit],
             failed_runs=failed,
-            over=frozenset(id_ for (id_,) in over),
+            over=frozenset(id_ for id_, state in members if state == "dead" or id_[:12] in lapsed),
             left=list(self._left()),
             ended=self.ended,
             emitted=frozenset(self._visible),
