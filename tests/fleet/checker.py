@@ -114,7 +114,8 @@ def _claimed_out_of_order(evidence: FleetEvidence) -> Iterable[str]:
         claimed.sort(key=lambda row: row.seq)
         queued = [row for row in claimed if row.number in evidence.positions]
         for one, two in itertools.pairwise(queued):
-            if evidence.positions[one.number] > evidence.positions[two.number]:
+            late = one.visible_at >= at - SLACK
+            if not late and evidence.positions[one.number] > evidence.positions[two.number]:
                 yield f"SIG-3: signal {two.number} was queued before {one.number}, which stood before it"
         for mine in claimed:
             passed = [row.number for row in waiting.values() if row.seq < mine.seq and row.visible_at < at - SLACK]

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,16 @@ class Member:
 class Driver:
     """One queue, its proxy, and its processes."""
 
-    def __init__(self, folder: Path, postgres: PostgresServer, *, seed: int, broken: str = "nothing") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        postgres: PostgresServer,
+        *,
+        seed: int,
+        broken: str = "nothing",
+        lengths: Sequence[int] = (10, 30, 100, 300, 900),
+    ) -> None:
+        """``lengths``: milliseconds that runs take."""
         self.journal = folder / "journal"
         self.journal.touch()
         self.chance = random.Random(seed)
@@ -75,6 +84,7 @@ class Driver:
         self.ended: list[str] = []
         self._postgres = postgres
         self._broken = broken
+        self._lengths = lengths
         self._visible: dict[int, float] = {}
         self._numbers = itertools.count()
         self._later: list[tuple[float, int, Callable[[], None]]] = []
@@ -103,9 +113,9 @@ class Driver:
 
     # --- the whole of it --------------------------------------------------------------------------------------
 
-    def begin(self) -> None:
-        """Make the queue, and start every process."""
-        self._emit_now([self._new()])  # makes the schema
+    def begin(self, backlog: int = 1) -> None:
+        """Make the queue with so many signals in it, and start every process."""
+        self._emit_now([self._new() for _ in range(backlog)])  # makes the schema
         with psycopg.connect(self._postgres.url, autocommit=True) as connection:
             connection.execute(f"set search_path to {self._schema}")
             connection.execute((HERE / "audit.sql").read_text())
@@ -174,7 +184,7 @@ class Driver:
             {
                 "session": self.chance.choice(SESSIONS),
                 "resources": self.chance.sample(RESOURCES, self.chance.choice([0, 0, 1, 1, 2])),
-                "ms": self.chance.choice([10, 30, 100, 300, 900]),
+                "ms": self.chance.choice(self._lengths),
                 "how": self.chance.choice(["program", "function"]),
             }
             for _ in range(self.chance.choice([0, 1, 1, 1, 2, 3]))
