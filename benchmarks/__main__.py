@@ -126,6 +126,8 @@ def _show(to: Console, result: Result, earlier: Result | None) -> None:
     changes = None if earlier is None else comparison.changes(result, earlier)
     for suite, measured in result.suites.items():
         table.show(to, suite, measured, changes)
+    if (busy := result.busy()) is not None:
+        to.print(f"[yellow]{busy}[/]", soft_wrap=True)
     if earlier is not None:
         to.print(f"then: {earlier.commit}, {earlier.at}; now: {result.commit}, {result.at}", soft_wrap=True)
         for sentence in comparison.caution(result, earlier):

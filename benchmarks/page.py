@@ -59,6 +59,8 @@ def _section(result: Result) -> Iterator[str]:
         f"trio {about['trio']}, SQLite {about['sqlite']}. A write of 4 KB and its fsync took "
         f"{about['one write and fsync, ms']} ms on {about['file system']}."
     )
+    if (busy := result.busy()) is not None:
+        yield from ("", busy)
     drawn = list(charts.charts(result))
     titles = {charts.file_name(title): title for title in _charted(result.figures().values())}
     for suite, measured in result.suites.items():
