@@ -12,7 +12,6 @@ from pathlib import Path
 from benchmarks import charts, machine
 from benchmarks.catalog import SUITES
 from benchmarks.figures import Figure, number
-from benchmarks.peers.catalog import PEERS
 from benchmarks.results import Result
 from benchmarks.table import between, goal
 
@@ -60,6 +59,8 @@ def _section(result: Result) -> Iterator[str]:
         f"trio {about['trio']}, SQLite {about['sqlite']}. A write of 4 KB and its fsync took "
         f"{about['one write and fsync, ms']} ms on {about['file system']}."
     )
+    if (busy := result.busy()) is not None:
+        yield from ("", busy)
     drawn = list(charts.charts(result))
     titles = {charts.file_name(title): title for title in _charted(result.figures().values())}
     for suite, measured in result.suites.items():
@@ -100,11 +101,9 @@ def _peers(measured: tuple[Figure, ...]) -> Iterator[str]:
     yield "| | version | how it was run | fsync | order a key | what it does not do |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for figure in measured:
-        name = figure.facts.get("peer", "")
-        if name in PEERS:
-            facts = figure.facts
-            cells = [facts.get(key, "") for key in ("version", "how", "fsync", "order")]
-            yield f"| {_cell(figure.name)} | {' | '.join(map(_cell, cells))} | {_cell(PEERS[name].lacks)} |"
+        if "lacks" in figure.facts:
+            cells = [figure.facts.get(key, "") for key in ("version", "how", "fsync", "order", "lacks")]
+            yield f"| {_cell(figure.name)} | {' | '.join(map(_cell, cells))} |"
 
 
 def _cell(text: str) -> str:

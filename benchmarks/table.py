@@ -10,7 +10,6 @@ from rich.table import Table
 
 from benchmarks.comparison import Change
 from benchmarks.figures import Beside, Figure, Goal, number
-from benchmarks.peers.catalog import PEERS
 from benchmarks.running import Measured
 from benchmarks.samples import Sample
 
@@ -29,7 +28,7 @@ def show(to: Console, suite: str, measured: Measured, changes: Mapping[tuple[str
         to.print(f"[bold red]{suite} broke[/]", escape(measured.broke), sep="\n")
     if measured.figures:
         to.print(_table(suite, measured, changes))
-    if any("peer" in figure.facts for figure in measured.figures):
+    if any("lacks" in figure.facts for figure in measured.figures):
         to.print()
         to.print(_facts(measured))
     for why in measured.skipped:
@@ -76,9 +75,9 @@ def _facts(measured: Measured) -> Table:
     ):
         table.add_column(name, ratio=ratio)
     for figure in measured.figures:
-        if figure.facts.get("peer") in PEERS:
-            cells = [figure.facts.get(key, "") for key in ("version", "how", "fsync", "order")]
-            table.add_row(escape(figure.name), *map(escape, cells), escape(PEERS[figure.facts["peer"]].lacks))
+        if "lacks" in figure.facts:
+            cells = [figure.facts.get(key, "") for key in ("version", "how", "fsync", "order", "lacks")]
+            table.add_row(escape(figure.name), *map(escape, cells))
     return table
 
 

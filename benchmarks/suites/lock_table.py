@@ -80,7 +80,7 @@ def _by_waiting(bench: Bench) -> Iterator[Figure]:
     # As the command `serve` does: what stays for long is not looked through for garbage again and again.
     gc.collect()
     gc.freeze()
-    found = bench.in_turns("by number waiting", loads, bench.times(15, 5))
+    found = bench.in_turns("by number waiting", loads, bench.times(11, 5))
     gc.unfreeze()
     for sessions, where in ((HOT, "one hot lock"), (SPREAD, "50 sessions")):
         most = sizes[-1]
@@ -126,7 +126,7 @@ def _by_locks(bench: Bench) -> Iterator[Figure]:
         for name, table in TABLES.items()
         for locks in range(1, 9)
     }
-    found = bench.in_turns("by locks a run", loads, bench.times(15, 5))
+    found = bench.in_turns("by locks a run", loads, bench.times(11, 5))
     for locks in range(1, 9):
         yield Figure(
             name=f"{locks} lock{'s' if locks > 1 else ''} a run, 1,000 waiting on 50 sessions",

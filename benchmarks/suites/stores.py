@@ -66,7 +66,7 @@ def _measure(bench: Bench, stores: dict[str, NewStore]) -> Iterator[Figure]:
                 unit="signals/s",
                 sample=found[f"{store} {locks} False"],
                 beside=(bare,),
-                point=Point(chart="worker: signals a second by store and locks a run", line=store, x=locks),
+                point=Point(chart="worker: signals a second by locks a run", line=store, x=locks),
             )
         for name, key in (("repeatable, 1 lock, a post phase", "1 True"), ("strict, 1 lock", "strict")):
             alike = Beside(what=f"{store}, repeatable, 1 lock", sample=found[f"{store} 1 False"])
