@@ -80,6 +80,15 @@ class WrongState(UsageError):
     """The signal or run exists, but is in a state in which this cannot be done."""
 
 
+class SessionElsewhere(WrongState):
+    """A run of this session is in flight in another process of the fleet. ``url``: of its agent server, None if it has none."""
+
+    def __init__(self, session: str, url: str | None) -> None:
+        where = f"ask there: {url}" if url else "it has no agent server that could be asked"
+        super().__init__(f"session {session!r:.80} runs in another process of the fleet; {where}")
+        self.url = url
+
+
 class InputConflict(UsageError, ValueError):
     """An input's id was submitted again with other text or attachments (SES-10a)."""
 

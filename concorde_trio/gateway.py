@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from concorde_trio.conversations.keeper import keeps_sessions, sessions_of
 from concorde_trio.conversations.session_input import SESSION_INPUT, SessionInputHandler, SessionResources
 from concorde_trio.errors import UsageError, WrongState
 from concorde_trio.failures import alone
-from concorde_trio.records import JSON, SignalRecord
+from concorde_trio.records import JSON, Run, SignalRecord
 from concorde_trio.records import Signal as SignalReceived
 from concorde_trio.server.access import Access
 from concorde_trio.server.app import check_routes, create_app, install
@@ -54,7 +54,8 @@ class Gateway:
     """Everything of one agent: ``await gateway.run()`` serves until told to stop.
 
     ``store``: the path of a database, ``sqlite:///PATH`` (``sqlite:////PATH`` is absolute), ``postgresql://…``,
-    ``memory:``, or a store. ``runtime``: what executes runs. ``app``: your own QuartTrio app, to which the agent server's routes are added; one is made otherwise, as
+    ``memory:``, or a store. ``runtime``: what executes runs. ``handlers``: by kind, as
+    ``open_worker`` takes them; more are added by ``handler`` and ``add_handler``. ``app``: your own QuartTrio app, to which the agent server's routes are added; one is made otherwise, as
     ``gateway.app``. ``host`` and ``port`` (0: any free one) are where it listens; beyond loopback both tokens must be set
     (SRV-6). ``operator_token``: random at each start unless set. ``session_resources(name)``: the resources that a run of
     input from outside needs, by its session's name, where the runtime keeps sessions (SES-20); none unless given, and then
@@ -67,6 +68,7 @@ class Gateway:
         *,
         store: str | SignalStore,
         runtime: Runtime,
+        handlers: Mapping[str, Any] | None = None,
         app: QuartTrio | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -76,7 +78,7 @@ class Gateway:
         **options: Any,
     ) -> None:
         self.store = open_store(store) if isinstance(store, str) else store
-        self.handlers = Handlers()
+        self.handlers = Handlers(handlers)
         self.host = host
         self.port = port
         self.url: str | None = None
@@ -103,7 +105,10 @@ class Gateway:
     def handler(
         self, kind: str, *, repeatable: bool | None = None
     ) -> Callable[[Callable[[SignalReceived], R]], RegisteredHandler[R]]:
-        """Decorate the handler of a kind: a plain or async function of a signal that gives prompts (CLM-3, CLM-4)."""
+        """Decorate the handler of a kind: a plain or async function of a signal that gives prompts (CLM-3, CLM-4).
+
+        Its post phase is a function with the decorator ``@NAME.post``, after the handler's NAME (PST-1).
+        """
         return self.handlers.handler(kind, repeatable=repeatable)
 
     def add_handler(self, kind: str, handler: Any, *, repeatable: bool | None = None) -> RegisteredHandler[Any]:
@@ -120,10 +125,16 @@ class Gateway:
         """Wait until a signal is done or failed; see ``SignalWorker.wait_settled``."""
         return await self.worker.wait_settled(signal_id)
 
+<<<<<<< HEAD
     @property
     def schedules(self) -> Schedules:
         """What emits which signal when: put, remove, list. Only while the gateway runs."""
         return self.worker.schedules
+=======
+    async def runs(self, signal_id: str) -> list[Run]:
+        """The runs of a signal in the order of its prompts, with what they answered; see ``SignalWorker.runs``."""
+        return await self.worker.runs(signal_id)
+>>>>>>> main
 
     def stop(self, mode: str = "drain") -> None:
         """Ask to stop: drain, park or cancel; a later call can only be stricter (STP-4)."""

@@ -92,6 +92,9 @@ class SessionMachine(SessionCourse):
     def heard(self, waiting: Iterable[tuple[Input, str | None]]) -> None:
         """All inputs that wait, with their signals, as they are stored: what other processes wrote is among them (SES-20)."""
         waiting = tuple(waiting)
+        ids = {given.id for given, _ in waiting}
+        for gone in [input_id for input_id in self.linked if input_id not in ids]:
+            del self.linked[gone]  # another process of the fleet settled it
         for given, signal_id in waiting:
             if signal_id is not None:
                 self.linked.setdefault(given.id, Linked(given, signal_id))

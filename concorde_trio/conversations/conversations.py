@@ -8,15 +8,16 @@ anything is claimed.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 import trio
 
+from concorde_trio.conversations.fleet_door import FleetDoor
 from concorde_trio.conversations.hearing import hear
-from concorde_trio.conversations.run_turns import run_turns
+from concorde_trio.conversations.run_turns import handed_over, run_turns
 from concorde_trio.conversations.session_input import SESSION_INPUT, signal_for
 from concorde_trio.errors import WrongState
 from concorde_trio.events import Event, Pruned, RunEnded, SignalSettled, WorkerStopping
@@ -40,6 +41,7 @@ class Conversations:
         self.harness = harness
         self._now = now
         self._stopping = False
+        self._fleet: FleetDoor | None = None
         self._cut_by = CUT
         self._handing: dict[str, SessionLoop] | None = None  # by the run that leaves something, until its end is stored
 
@@ -47,11 +49,13 @@ class Conversations:
     async def open(self, context: RuntimeContext, surroundings: Surroundings) -> AsyncIterator[None]:
         """Serve the sessions of this worker's store until the block is left."""
         self._stopping, self._cut_by = False, CUT
+        fleet = FleetDoor(self.harness.store, context.store) if context.fleet and context.store is not None else None
+        self._fleet = fleet
         async with (
-            self.harness.serve(signal_for=signal_for, surroundings=surroundings, publish=context.publish),
+            self.harness.serve(signal_for=signal_for, surroundings=surroundings, publish=context.publish, fleet=fleet),
             trio.open_nursery() as nursery,
         ):
-            if context.store is not None:
+            if context.store is not None and fleet is None:
                 await self._recover(context.store)
             self._handing = None if context.bus is None else {}
             if context.bus is not None:
@@ -70,6 +74,9 @@ class Conversations:
 
     def _note(self, nursery: trio.Nursery, store: SignalStore | None, outputs: Path, event: Event) -> None:
         if isinstance(event, SignalSettled) and event.kind == SESSION_INPUT:
+            if self._fleet is not None:
+                nursery.start_soon(self._fleet.signal_over, event.signal_id, self._now())
+                return
             known = False
             for loop in self.harness.loops.values():
                 if any(each.signal_id == event.signal_id for each in loop.machine.linked.values()):
@@ -78,8 +85,8 @@ class Conversations:
             if not known and store is not None:
                 nursery.start_soon(self._settle_unheard, store, event.signal_id)
         elif isinstance(event, RunEnded):
-            if self._handing and (over := self._handing.pop(event.run_id, None)) is not None:
-                over.tell(over.machine.handed_over)
+            if self._handing:
+                handed_over(self._handing, event.run_id)
         elif isinstance(event, Pruned) and event.sessions:
             nursery.start_soon(remove_outputs, outputs, self.harness.store)
         elif isinstance(event, WorkerStopping):
@@ -102,6 +109,11 @@ class Conversations:
             loop = await self.harness.loop(stored.session)
             machine = loop.machine
             await loop.ask(partial(machine.signal_settled, signal_id), before=partial(hear, self.harness.store, loop))
+
+    async def settle_left(self, sessions: Collection[str] | None, but: Collection[str]) -> None:
+        """In a fleet, for its leader: put right what a process left that is gone; see ``FleetDoor.settle_left``."""
+        if self._fleet is not None:
+            await self._fleet.settle_left(sessions, but, self._now())
 
     async def run(self, prompt: RunPrompt) -> RunOutcome:
         """Execute a run."""

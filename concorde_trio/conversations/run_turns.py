@@ -45,7 +45,7 @@ async def run_turns(
 
     ``handing`` gets its loop, by the run's id, if it leaves something (None: nobody hears of ends): ``handed_over`` is to be called once its end is stored.
     """
-    loop = await harness.loop(prompt.session)
+    loop = await harness.loop_for_run(prompt.session)
     machine = loop.machine
     given = Input(
         id=f"prompt_{uuid.uuid4().hex if execution is None else execution.run_id}", text=prompt.text, at=now()
@@ -119,12 +119,20 @@ async def _hand_over(
             execution.with_end += changes
             if changes and handing is not None:
                 machine.handing_over, handing[execution.run_id] = True, loop
+                execution.stored.append(partial(handed_over, handing, execution.run_id))
 
     try:
         with suppress(WrongState):  # the loop is over; the next one routes what it had
             await loop.ask(end, before=look)
     finally:
         machine.run = None  # whatever kept the loop from it: the next run of this session must be able to begin
+
+
+def handed_over(handing: dict[str, SessionLoop], run_id: str) -> None:
+    """The end of a run is stored: what waited for that, in the loop that left something, goes on."""
+    loop = handing.pop(run_id, None)
+    if loop is not None:
+        loop.tell(loop.machine.handed_over)
 
 
 def _outcome(turn: TurnResult, usage: Usage) -> RunOutcome:

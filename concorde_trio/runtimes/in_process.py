@@ -7,7 +7,7 @@ programs that tools start, the lock file of REC-6.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -102,6 +102,11 @@ class InProcessRuntime:
         if path is not None:
             return Path(f"{path}.outputs").absolute()
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="concorde-outputs-")))
+
+    async def settle_left(self, sessions: Collection[str] | None, but: Collection[str]) -> None:
+        """For the leader of a fleet: settle inputs that a process left which is gone (SES-20)."""
+        if self._conversations is not None:
+            await self._conversations.settle_left(sessions, but)
 
     async def run(self, prompt: RunPrompt, /) -> RunOutcome:
         """Execute one run: its prompt is a turn of its session."""

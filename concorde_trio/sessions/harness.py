@@ -27,14 +27,14 @@ from concorde_trio._sansio.session_terms import (
     SessionSettings,
     SessionTerms,
     SignalFor,
-    ToolTerms,
     TurnResult,
 )
-from concorde_trio.errors import UnknownId, UsageError, WrongState
+from concorde_trio.errors import SessionElsewhere, UnknownId, UsageError, WrongState
 from concorde_trio.events import Event, SessionUnloaded
 from concorde_trio.failures import alone
 from concorde_trio.messages import Input, InputState
 from concorde_trio.records import check_name
+from concorde_trio.sessions.fleet_sessions import FleetSessions
 from concorde_trio.sessions.heartbeat import Heartbeat
 from concorde_trio.sessions.host import Host
 from concorde_trio.sessions.inputs import new_input
@@ -44,6 +44,7 @@ from concorde_trio.sessions.model import Model
 from concorde_trio.sessions.store import SessionStore, StoredInput
 from concorde_trio.sessions.submitting import Submissions
 from concorde_trio.sessions.tool import Tool, ToolSource, check_tools
+from concorde_trio.sessions.tools_as_terms import ToolsAsTerms
 from concorde_trio.watchdog import LIMIT, check_watchdog, watching
 
 logger = logging.getLogger("concorde_trio.sessions")
@@ -118,7 +119,7 @@ class SessionHarness:
                 raise UsageError(
                     f"a tool must have a spec and a call, which {each!r:.80} has not; decorate it with @tool"
                 )
-        self._terms = _ToolTerms(self.tools)
+        self._terms = ToolsAsTerms(self.tools)
         self._system = (lambda name: system) if isinstance(system, str) else system
         self._policy, self._classify = policy, classify
         self._outputs = outputs
@@ -136,6 +137,7 @@ class SessionHarness:
         self._host: Host | None = None
         self._closing = False
         self._signal_for: SignalFor | None = None
+        self._fleet: FleetSessions | None = None
 
     def tools(self) -> Mapping[str, Tool]:
         """What there is now, by name; a tool of its own hides one of a source, and a source one of those after it."""
@@ -183,11 +185,13 @@ class SessionHarness:
         signal_for: SignalFor | None = None,
         surroundings: Surroundings | None = None,
         publish: Callable[[Sequence[Event]], None] | None = None,
+        fleet: FleetSessions | None = None,
     ) -> AsyncIterator[SessionHarness]:
-        """The same over a store that is open and owned already: for a runtime inside a worker (SES-20)."""
+        """The same over a store that is open and owned already: for a runtime inside a worker (SES-20), in a fleet or alone."""
         if self._nursery is not None:
             raise UsageError("this harness is open already; make one for each place that needs one")
         self._signal_for = signal_for
+        self._fleet = fleet
         self._publish = publish or self._publish
         try:
             async with AsyncExitStack() as stack:
@@ -304,8 +308,32 @@ class SessionHarness:
         return self._loops
 
     async def loop(self, name: str) -> SessionLoop:
-        """The one loop of this session, loaded if need be (SES-0). InvalidName for what is no name."""
+        """The one loop of this session, loaded if need be (SES-0). InvalidName for what is no name.
+
+        SessionElsewhere while a run of it is in flight in another process of the fleet.
+        """
         check_name(name, "session")
+        await self._check_here(name)
+        return await self._loop(name)
+
+    async def loop_for_run(self, name: str) -> SessionLoop:
+        """The same for a run, which is the only one of its session: a loop that has missed what others said is loaded anew."""
+        check_name(name, "session")
+        loop = self._loops.get(name)
+        if self._fleet is not None and loop is not None and not loop.over:
+            record = await self.store.session(name)
+            if (0 if record is None else record.messages) != loop.stored_messages:
+                self._loops.pop(name, None)
+                loop.close()
+        return await self._loop(name)
+
+    async def _check_here(self, name: str) -> None:
+        loop = self._loops.get(name)
+        if self._fleet is not None and (loop is None or loop.machine.run is None):
+            if (found := await self._fleet.elsewhere(name)) is not None:
+                raise SessionElsewhere(name, found[0])
+
+    async def _loop(self, name: str) -> SessionLoop:
         while True:
             loop = self._loops.get(name)
             if loop is not None and not loop.over:
@@ -332,6 +360,7 @@ class SessionHarness:
                 publish=self._publish,
                 nursery=nursery,
             )
+            loop.stored_messages = 0 if stored is None else stored.record.messages
             self._loops[name] = loop
             try:
                 await nursery.start(loop.run, name=f"session {name}")
@@ -399,7 +428,9 @@ class SessionHarness:
         A submit that is cancelled may have been accepted; submit again with the same id to know.
         """
         given = self._input(text, id, sender, attachments)
-        loop = await self.loop(session)
+        if self._fleet is not None and self.loaded(session) is None:
+            return await self._fleet.submit(session, given)  # whoever runs it next, or runs it now, finds it there
+        loop = await self._loop(check_name(session, "session"))
         return await self._submissions.submit(loop, given, chosen=id is not None)
 
     async def turn(
@@ -429,6 +460,7 @@ class SessionHarness:
 
     async def interrupt(self, session: str, reason: str = "a person interrupted") -> bool:
         """End the turn that is being taken (SES-12). False if nothing is in flight, or the session is not in memory."""
+        await self._check_here(session)
         loop = self.loaded(session)
         return False if loop is None else await loop.ask(lambda: loop.machine.interrupt(reason))
 
@@ -457,26 +489,10 @@ class SessionHarness:
 
     async def answer(self, session: str, call_id: str, *, allow: bool) -> None:
         """Allow or deny one call that a person is asked about (SES-18). UnknownId if nobody asks."""
+        await self._check_here(session)
         loop = self.loaded(session)
         if loop is None or not await loop.ask(lambda: loop.machine.answer(call_id, allow)):
             raise UnknownId(f"session {session!r} asks about no call {call_id!r:.80} now; see what it waits for")
-
-
-class _ToolTerms:
-    """Tools as a machine sees them, made anew only for tools that are new."""
-
-    def __init__(self, tools: Callable[[], Mapping[str, Tool]]) -> None:
-        self._tools = tools
-        self._made: dict[str, tuple[Tool, ToolTerms]] = {}
-
-    def __call__(self) -> Mapping[str, ToolTerms]:
-        now = self._tools()
-        for name, each in now.items():
-            made = self._made.get(name)
-            if made is None or made[0] is not each:
-                terms = ToolTerms(spec=each.spec, timeout=each.timeout, concurrent=each.concurrent, kind=each.kind)
-                self._made[name] = each, terms
-        return {name: self._made[name][1] for name in now}
 
 
 def _queue_of(store: SessionStore) -> str:

@@ -21,6 +21,7 @@ from outcome import Error, Outcome, capture
 
 from concorde_trio import spans
 from concorde_trio._sansio.model_events import ModelEvent, Purpose
+from concorde_trio._sansio.session_changes import AddMessage
 from concorde_trio._sansio.session_machine import SessionMachine
 from concorde_trio._sansio.session_terms import (
     CallReport,
@@ -75,6 +76,7 @@ class SessionLoop:
         self.watchers = Watchers()
         self.kept = KeptWork(nursery, self.name)
         self.used_at = trio.current_time()
+        self.stored_messages = 0
         self._store = store
         self._host = host
         self._heartbeat = heartbeat
@@ -163,6 +165,7 @@ class SessionLoop:
         if step.changes:
             # Whatever keeps this from being written ends the loop, as a crash would have: what is stored is whole.
             await self._store.apply(step.changes)
+            self.stored_messages += sum(type(change) is AddMessage for change in step.changes)
         self._publish(step.events)
         spans.told(step.events)
         self.watchers.events(step.events)

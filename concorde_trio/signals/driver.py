@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -184,6 +184,10 @@ class Driver:
         adopted = None if self.offers is None else await self.offers.adopt()
         unfinished = await self._store.unfinished()
         asked, self._inbox = self._inbox, Inbox()
+        if adopted is not None:
+            await self._settle_left(
+                None, {run.session for each in unfinished for run in each.runs if run.id in adopted}
+            )
         await self._finish(self.core.recover(unfinished, self._options.wall_clock(), asked, adopted))
         recovered()
         nursery.start_soon(self._schedules.run)
@@ -201,6 +205,9 @@ class Driver:
             if self.offers is None:  # Those of a fleet are found again until they are applied.
                 inbox.ends = self._portion_of(inbox.ends, everything=inbox.stop is not None)
             self._fire_timers(inbox)
+            if inbox.lost:
+                # Before their ends release the sessions: until then no other run of these can start.
+                await self._settle_left({self.core.runs[run_id].run.session for run_id in inbox.lost}, ())
             if self.offers is not None:
                 for run_id in (*(run_id for run_id, _ in inbox.ends), *inbox.lost):
                     self.stoppers.pop(run_id, None)
@@ -265,6 +272,12 @@ class Driver:
         if missed:
             logger.warning("a sweep found %d signals that no notification had told of", missed)
             self.publish([events.WakeMissed(at=now)])
+
+    async def _settle_left(self, sessions: Collection[str] | None, but: Collection[str]) -> None:
+        """Have the runtime put right what a process of the fleet left in these sessions (None: in all ``but`` those)."""
+        settle = getattr(self._runtime, "settle_left", None)
+        if settle is not None:
+            await settle(sessions, but)
 
     async def _apply(self, changes: Sequence[Change]) -> None:
         await (self._store if self.offers is None else self.offers.lead).apply(changes)

@@ -205,6 +205,10 @@ class FleetStore(SignalStore, Protocol):
         """Be a member while the block runs. The block is cancelled, and LeaseLost raised, once its lease is over."""
         ...
 
+    async def session_elsewhere(self, session: str) -> tuple[str | None] | None:
+        """The URL of the other member that executes a run of this session, in a tuple; None if none does."""
+        ...
+
     async def fleet(self) -> FleetView:
         """Who leads and who executes what, now."""
         ...

@@ -22,6 +22,7 @@ from concorde_trio.records import (
     JSON,
     NewSignal,
     RequestKind,
+    Run,
     RunInfo,
     RunState,
     SignalRecord,
@@ -36,10 +37,15 @@ from concorde_trio.signals.handlers import Handlers, as_handlers
 from concorde_trio.signals.in_hand import InHand
 from concorde_trio.signals.lone_life import LoneLife, kinds_of
 from concorde_trio.signals.options import WorkerOptions, worker_options
+from concorde_trio.signals.prompts import PROMPT_LIMIT
 from concorde_trio.signals.runtime import Runtime
+<<<<<<< HEAD
 from concorde_trio.signals.schedule import Schedule
 from concorde_trio.signals.schedules import Schedules
 from concorde_trio.signals.store import Pruned, SignalStore, Transaction
+=======
+from concorde_trio.signals.store import Pruned, RunFilter, SignalStore, Transaction
+>>>>>>> main
 from concorde_trio.signals.views import LockView, LockViews, WaitView
 from concorde_trio.watchdog import watching
 
@@ -148,6 +154,11 @@ class SignalWorker:
                     f"the worker {'is stopping' if self._left_pending(record) else 'stopped'} while signal {signal_id} "
                     f"was {record.state}; the next one takes it up"
                 )
+
+    async def runs(self, signal_id: str) -> list[Run]:
+        """The runs of a signal in the order of its prompts; ``text`` is what the agent answered. UnknownId if there is no signal."""
+        await self._signal(signal_id)
+        return (await self.store.runs(RunFilter(signal_id=signal_id, limit=PROMPT_LIMIT)))[::-1]
 
     @contextmanager
     def _waiting_for(self, signal_id: str) -> Iterator[trio.Event]:

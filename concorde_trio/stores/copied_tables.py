@@ -122,8 +122,20 @@ TABLES: tuple[CopiedTable, ...] = (
 )
 """In an order in which a row's owner comes before it."""
 
-LOCAL = frozenset({"concorde_meta", "concorde_writers"})
-"""Tables of the place: its name and its highest position (which is copied by itself), its writers, its members."""
+LOCAL = frozenset(
+    {
+        "concorde_meta",
+        "concorde_writers",
+        "concorde_members",
+        "concorde_leases",
+        "concorde_leader",
+        "concorde_executions",
+    }
+)
+"""Tables of the place: its name and its highest position (which is copied by itself), its writers, its fleet.
+
+A run that was offered, or being executed, is pending or running in its own row.
+"""
 
 
 @attrs.define

@@ -40,6 +40,8 @@ OTHERWISE = "signals"
 ALSO = {
     "signals": [
         "signals.options.WorkerOptions",
+        "signals.handlers.RegisteredHandler",
+        "signals.handlers.HandlerObject",
         "signals.event_bus.EventBus",
         "signals.schedules.Schedules",
         "signals.views.WaitView",

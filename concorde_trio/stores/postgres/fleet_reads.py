@@ -14,6 +14,7 @@ from concorde_trio.records import RunOutcome, RunState
 from concorde_trio.signals.fleet import FleetMember, FleetView, FoundRuns, LeaderSeen, StopAsked
 from concorde_trio.stores.database import Reads
 from concorde_trio.stores.postgres.holder import Holder, read_holder
+from concorde_trio.stores.queries import bound
 from concorde_trio.stores.rows import read_usage
 
 MOST_OVER = 500
@@ -114,6 +115,17 @@ def others(database: Reads, member: str) -> bool:
         "where state = 'live' and id <> ? and until > clock_timestamp())",
         (member,),
     ).fetchone()[0]
+    return found
+
+
+def session_elsewhere(database: Reads, session: str, member: str) -> tuple[str | None] | None:
+    """The URL of another living member that executes a run of this session."""
+    found: tuple[str | None] | None = database.execute(
+        "select url from concorde_executions as executions join runs on runs.id = run_id "
+        "join concorde_members on concorde_members.id = member "
+        "where outcome is null and runs.session = ? and member <> ? and concorde_members.state in ('live', 'draining')",
+        (bound(session), member),
+    ).fetchone()
     return found
 
 

@@ -66,6 +66,7 @@ class PostgresMembership:
         self._capacity = capacity
         self._programs = ProgramsLease()
         self._until = 0.0
+        self._scope = trio.CancelScope()
 
     @property
     def marker(self) -> str:
@@ -87,8 +88,11 @@ class PostgresMembership:
             await self._join()
             try:
                 async with beside(self._keep):
-                    with self._programs.held():
+                    # The scope's own deadline is met before any task goes on that was stopped for longer.
+                    with self._programs.held(), self._scope:
                         yield
+                    if self._scope.cancelled_caught:
+                        raise self._unrenewed()
             finally:
                 await self._leave()  # noqa: ASYNC102  Shielded and bounded inside.
         finally:
@@ -142,7 +146,7 @@ class PostgresMembership:
                     await trio.sleep(self.lease / BEATS)
                     await self._renew()
             except trio.TooSlowError:
-                raise self._lost(f"it could not be renewed for {self.lease * (1 - MARGIN):g} s") from None
+                raise self._unrenewed() from None
 
     async def _renew(self) -> None:
         for pause in pauses(longest=0.5):
@@ -190,8 +194,11 @@ class PostgresMembership:
 
     def _renewed(self, monotonic: float, now: float) -> None:
         left = self.lease * (1 - MARGIN)
-        self._until = now + left
+        self._until = self._scope.deadline = now + left
         self._programs.renew(monotonic + left)
+
+    def _unrenewed(self) -> LeaseLost:
+        return self._lost(f"it could not be renewed for {self.lease * (1 - MARGIN):g} s")
 
     def _lost(self, why: str) -> LeaseLost:
         self.over = LeaseLost(

@@ -178,6 +178,11 @@ class PostgresStore(SqlSchedules):
         async with self._member.held():
             yield self._member
 
+    async def session_elsewhere(self, session: str) -> tuple[str | None] | None:
+        """The URL of the other member that executes a run of this session, in a tuple; None if none does."""
+        mine = "" if self._member is None else self._member.id
+        return await self._read(partial(fleet_reads.session_elsewhere, session=session, member=mine))
+
     async def fleet(self) -> FleetView:
         """Who leads and who executes what."""
         return await self._read(fleet_reads.fleet)
