@@ -84,6 +84,6 @@ $(VENV)/.for-bench: pyproject.toml
 	@touch $(VENV)/.for-use
 
 $(VENV)/.for-tests: pyproject.toml
-	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" ".[test,check,openai,anthropic,mcp,postgres,docs]" ".[browser]"
+	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" ".[test,check,openai,anthropic,mcp,postgres,schedule,docs]" ".[browser]"
 	@touch $(VENV)/.for-use
 	@rm -f $(VENV)/.async-checked

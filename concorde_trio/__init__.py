@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         ToolSpec,
         UsageReport,
     )
+    from concorde_trio._sansio.schedules import ScheduleRecord
     from concorde_trio._sansio.session_lock import SessionLock
     from concorde_trio._sansio.session_terms import (
         CallReport,
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from concorde_trio.signals.emit import emit_sync
     from concorde_trio.signals.handlers import SignalHandler
     from concorde_trio.signals.runtime import Runtime, RuntimeContext
+    from concorde_trio.signals.schedule import Schedule
     from concorde_trio.signals.tags import new_tag
     from concorde_trio.signals.template import template_handler
     from concorde_trio.signals.worker import SignalWorker, open_worker
@@ -145,6 +147,8 @@ _HOMES = {
     "SessionLock": "_sansio.session_lock",
     "SessionSettings": "_sansio.session_terms",
     "ShellTool": "tools.shell",
+    "Schedule": "signals.schedule",
+    "ScheduleRecord": "_sansio.schedules",
     "Signal": "records",
     "SignalHandler": "signals.handlers",
     "SignalRecord": "records",
@@ -236,6 +240,8 @@ __all__ = [
     "RunPrompt",
     "Runtime",
     "RuntimeContext",
+    "Schedule",
+    "ScheduleRecord",
     "ScriptedModel",
     "SessionFile",
     "SessionHarness",

@@ -33,6 +33,7 @@ from concorde_trio.sessions.harness import SessionHarness
 from concorde_trio.signals.handlers import Handlers, RegisteredHandler
 from concorde_trio.signals.options import worker_options
 from concorde_trio.signals.runtime import Runtime
+from concorde_trio.signals.schedules import Schedules
 from concorde_trio.signals.store import SignalStore, Transaction
 from concorde_trio.signals.worker import SignalWorker, owned
 from concorde_trio.stores.urls import open_store
@@ -59,7 +60,7 @@ class Gateway:
     (SRV-6). ``operator_token``: random at each start unless set. ``session_resources(name)``: the resources that a run of
     input from outside needs, by its session's name, where the runtime keeps sessions (SES-20); none unless given, and then
     such a run shares a workspace with whoever uses it. Every other argument is an option of the worker
-    (WorkerOptions): claim_ahead, max_running, time_limit, drain_for, park_for, prune_after, ...
+    (WorkerOptions): claim_ahead, max_running, time_limit, drain_for, park_for, prune_after, schedules, ...
     """
 
     def __init__(
@@ -124,9 +125,16 @@ class Gateway:
         """Wait until a signal is done or failed; see ``SignalWorker.wait_settled``."""
         return await self.worker.wait_settled(signal_id)
 
+<<<<<<< HEAD
+    @property
+    def schedules(self) -> Schedules:
+        """What emits which signal when: put, remove, list. Only while the gateway runs."""
+        return self.worker.schedules
+=======
     async def runs(self, signal_id: str) -> list[Run]:
         """The runs of a signal in the order of its prompts, with what they answered; see ``SignalWorker.runs``."""
         return await self.worker.runs(signal_id)
+>>>>>>> main
 
     def stop(self, mode: str = "drain") -> None:
         """Ask to stop: drain, park or cancel; a later call can only be stricter (STP-4)."""

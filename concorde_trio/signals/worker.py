@@ -39,7 +39,13 @@ from concorde_trio.signals.lone_life import LoneLife, kinds_of
 from concorde_trio.signals.options import WorkerOptions, worker_options
 from concorde_trio.signals.prompts import PROMPT_LIMIT
 from concorde_trio.signals.runtime import Runtime
+<<<<<<< HEAD
+from concorde_trio.signals.schedule import Schedule
+from concorde_trio.signals.schedules import Schedules
+from concorde_trio.signals.store import Pruned, SignalStore, Transaction
+=======
 from concorde_trio.signals.store import Pruned, RunFilter, SignalStore, Transaction
+>>>>>>> main
 from concorde_trio.signals.views import LockView, LockViews, WaitView
 from concorde_trio.watchdog import watching
 
@@ -66,6 +72,7 @@ class SignalWorker:
         self._runtime = runtime
         self._bus = EventBus()
         self._bus.call(self._note)
+        self.schedules = Schedules(store, options, self._bus.publish)
         self._waiters: dict[str, list[trio.Event]] = {}
         self._waiter_left = trio.Event()
         self._shield = trio.CancelScope(shield=True)
@@ -93,6 +100,10 @@ class SignalWorker:
         """
         signal = self.new_signal(kind, payload, key=key)
         return (await self.store.emit([signal], tx=tx))[0]
+
+    async def schedule(self, name: str, kind: str, payload: JSON = None, **when: Any) -> bool:
+        """Emit a signal by ``cron=`` and ``zone=``, or ``at=`` an instant; see ``Schedule`` and ``Schedules.put`` (SCH-1)."""
+        return await self.schedules.put(Schedule(name, kind, payload, **when))
 
     @property
     def runtime(self) -> Runtime:
@@ -356,7 +367,8 @@ class SignalWorker:
     async def _work(self, agent_server_url: str | None, task_status: trio.TaskStatus[None]) -> None:
         options = self.options
         kinds = kinds_of(self._runtime, self.handlers)
-        parts = (self._runtime, self.handlers, options, self._bus)
+        parts = (self._runtime, self.handlers, options, self._bus, self.schedules)
+        await self.schedules.declare()
         life = self._life = FleetLife(self.store, *parts) if for_fleet(self.store) else LoneLife(self.store, *parts)
         if self._asked is not None:
             life.stop(self._asked)

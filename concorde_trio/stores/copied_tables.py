@@ -99,6 +99,26 @@ TABLES: tuple[CopiedTable, ...] = (
         counter="number",
         booleans=frozenset({"prompt"}),
     ),
+    CopiedTable(
+        "concorde_schedules",
+        (
+            *(
+                "name",
+                "kind",
+                "payload",
+                "cron",
+                "zone",
+                "at",
+                "revision",
+                "changed_at",
+                "next_at",
+                "fired_at",
+                "signal_id",
+            ),
+            *("missed", "missed_at"),
+        ),
+        key=("name",),
+    ),
 )
 """In an order in which a row's owner comes before it."""
 

@@ -43,6 +43,7 @@ ALSO = {
         "signals.handlers.RegisteredHandler",
         "signals.handlers.HandlerObject",
         "signals.event_bus.EventBus",
+        "signals.schedules.Schedules",
         "signals.views.WaitView",
         "signals.views.WaitEdge",
         "signals.views.RunView",
@@ -53,6 +54,7 @@ ALSO = {
     "stores": [
         "signals.store.SignalStore",
         "sessions.store.SessionStore",
+        "signals.schedule_store.ScheduleStore",
         "signals.store.SignalFilter",
         "signals.store.RunFilter",
     ],
