@@ -125,16 +125,14 @@ class Gateway:
         """Wait until a signal is done or failed; see ``SignalWorker.wait_settled``."""
         return await self.worker.wait_settled(signal_id)
 
-<<<<<<< HEAD
     @property
     def schedules(self) -> Schedules:
         """What emits which signal when: put, remove, list. Only while the gateway runs."""
         return self.worker.schedules
-=======
+
     async def runs(self, signal_id: str) -> list[Run]:
         """The runs of a signal in the order of its prompts, with what they answered; see ``SignalWorker.runs``."""
         return await self.worker.runs(signal_id)
->>>>>>> main
 
     def stop(self, mode: str = "drain") -> None:
         """Ask to stop: drain, park or cancel; a later call can only be stricter (STP-4)."""

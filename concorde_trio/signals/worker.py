@@ -39,13 +39,9 @@ from concorde_trio.signals.lone_life import LoneLife, kinds_of
 from concorde_trio.signals.options import WorkerOptions, worker_options
 from concorde_trio.signals.prompts import PROMPT_LIMIT
 from concorde_trio.signals.runtime import Runtime
-<<<<<<< HEAD
 from concorde_trio.signals.schedule import Schedule
 from concorde_trio.signals.schedules import Schedules
-from concorde_trio.signals.store import Pruned, SignalStore, Transaction
-=======
 from concorde_trio.signals.store import Pruned, RunFilter, SignalStore, Transaction
->>>>>>> main
 from concorde_trio.signals.views import LockView, LockViews, WaitView
 from concorde_trio.watchdog import watching
 
