@@ -33,6 +33,8 @@ ROOT = HERE.parents[1]
 MEMBERS = 5
 SESSIONS = (*PEOPLE, "fay", "gus", "hal", "ida", "jan", "kim")
 RESOURCES = ("budget", "kitchen", "garden", "attic", "car")
+ENOUGH = 3
+"""Of them serve before the first fault; the others join meanwhile."""
 LEASE = 3.0
 """Seconds: short, so that a minute sees many of them end."""
 READY = 90.0
@@ -121,9 +123,12 @@ class Driver:
             connection.execute((HERE / "audit.sql").read_text())
         for member in self.members:
             self._start(member)
-        for member in self.members:
-            self._wait_ready(member)
-        self._tell("all serve")
+        until = time.monotonic() + READY
+        while (serve := sum(member.serves for member in self.members)) < ENOUGH:
+            self._look_for_the_dead()
+            assert not self.ended and time.monotonic() < until, [member.log.read_text() for member in self.members]
+            time.sleep(0.05)
+        self._tell(f"{serve} serve")
 
     def disturb(self, seconds: float, faults: list[str]) -> None:
         """Emit, and do one of these faults after another, for so long."""
@@ -133,7 +138,7 @@ class Driver:
         while time.monotonic() < until:
             self._do_what_is_due()
             self._look_for_the_dead()
-            if not self._down and self.chance.random() < 0.35:
+            if not self._down and self.chance.random() < 0.25:
                 self._emit()
             if time.monotonic() >= next_fault:
                 if not undone:
