@@ -21,7 +21,7 @@ from typing import Any
 
 import attrs
 
-from concorde_trio._sansio.diagnosis import diagnose
+from concorde_trio._sansio.diagnosis import Finding, diagnose
 from concorde_trio.records import NewSignal
 from concorde_trio.stores.urls import examine_postgres, postgres_store
 from tests.acceptance.killing.driver import PEOPLE
@@ -84,6 +84,7 @@ class Driver:
         self.payloads: dict[int, dict[str, Any]] = {}
         self.told: list[str] = []
         self.ended: list[str] = []
+        self.doctor: list[str] = []
         self._postgres = postgres
         self._broken = broken
         self._lengths = lengths
@@ -159,6 +160,7 @@ class Driver:
             self._look_for_the_dead()
             time.sleep(0.1)
         self._tell(f"{left} signals are left")
+        self.doctor += [f"while all serve: {each}" for each in self._diagnosed()]
         for member in self.members:
             if member.process is not None:
                 self._wait_ready(member)
@@ -422,6 +424,9 @@ class Driver:
 
     # --- the evidence --------------------------------------------------------------------------------------------
 
+    def _diagnosed(self) -> list[Finding]:
+        return diagnose(examine_postgres(self._url))
+
     def _unsettled(self) -> int:
         rows = self._execute(f"select count(*) from {self._schema}.signals where settled_at is null")
         return int(rows[0][0])
@@ -456,7 +461,7 @@ class Driver:
             left=list(self._left()),
             ended=self.ended,
             emitted=frozenset(self._visible),
-            doctor=[str(each) for each in diagnose(examine_postgres(self._url))],
+            doctor=[*self.doctor, *(str(each) for each in self._diagnosed())],
         )
 
     def _left(self) -> Iterator[int]:
