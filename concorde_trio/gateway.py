@@ -8,6 +8,7 @@ app's nursery, whose failures are only logged.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from concorde_trio.server.endpoint import write_endpoint
 from concorde_trio.server.heads import RequestLimits
 from concorde_trio.server.serving import ServerLimits, serve
 from concorde_trio.sessions.harness import SessionHarness
+from concorde_trio.signals.fleet import for_fleet
 from concorde_trio.signals.handlers import Handlers, RegisteredHandler
 from concorde_trio.signals.options import worker_options
 from concorde_trio.signals.runtime import Runtime
@@ -170,7 +172,12 @@ class Gateway:
                     with ExitStack() as stack:
                         database = getattr(self.store, "path", None)
                         if database is not None:
-                            endpoint = write_endpoint(database, url=self.url, token=self.access.operator_token)
+                            endpoint = write_endpoint(
+                                database,
+                                url=self.url,
+                                token=self.access.operator_token,
+                                member=str(os.getpid()) if for_fleet(self.store) else "",
+                            )
                             stack.enter_context(endpoint)
                         logger.info("serving at %s", self.url)
                         await self.worker.run(

@@ -109,6 +109,9 @@ class LoneLife:
         await trio.lowlevel.checkpoint()
         return None
 
+    async def learn_tags(self) -> None:
+        """All are known."""
+
     async def run(self, kinds: Mapping[str, KindInfo], url: str | None, reports: LifeReports) -> None:
         """Until stopped."""
         options = self._options

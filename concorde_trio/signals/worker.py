@@ -222,6 +222,11 @@ class SignalWorker:
     def _driver(self) -> Driver | None:
         return None if self._life is None else self._life.driver
 
+    async def learn_tags(self) -> None:
+        """In a fleet: know every tag that is live anywhere, so that ``mask`` hides it here too (TAG-4)."""
+        if self._life is not None:
+            await self._life.learn_tags()
+
     # --- looking ------------------------------------------------------------------------------------------------
 
     @property
