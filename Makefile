@@ -53,8 +53,8 @@ slow: $(VENV)/.for-tests ## the tests with real processes, sockets, signals and 
 	@start=$$(date +%s) && $(BIN)/python -m pytest -q -n 3 --dist loadfile -m slow --durations=5 $(ARGS) && \
 	echo "== slow: passed in $$(($$(date +%s) - start)) s"
 
-soak: $(VENV)/.for-tests ## the same for much longer: 200 kills, thousands of examples
-	@KILLS=$${KILLS:-200} HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -q --timeout=3600 $(ARGS)
+soak: $(VENV)/.for-tests ## the same for much longer: 200 kills, ten minutes of faults in a fleet, thousands of examples
+	@KILLS=$${KILLS:-200} FLEET_SECONDS=$${FLEET_SECONDS:-600} HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -q --timeout=3600 $(ARGS)
 
 bench: $(VENV)/.for-bench ## measure everything, peers too, for docs/performance.md; or what ARGS say
 	@$(BIN)/python -m benchmarks $(or $(ARGS),--publish)
@@ -84,6 +84,6 @@ $(VENV)/.for-bench: pyproject.toml
 	@touch $(VENV)/.for-use
 
 $(VENV)/.for-tests: pyproject.toml
-	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" ".[test,check,openai,anthropic,mcp,postgres,docs]" ".[browser]"
+	@VENV=$(VENV) PYTHON=$(PYTHON) sh .ci/venv "$@" ".[test,check,openai,anthropic,mcp,postgres,schedule,docs]" ".[browser]"
 	@touch $(VENV)/.for-use
 	@rm -f $(VENV)/.async-checked

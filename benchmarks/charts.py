@@ -36,7 +36,8 @@ def _draw(title: str, figures: list[Figure]) -> str:
         x = float(figure.point.x)
         drawn.setdefault(figure.point.line, []).append(_dot(x, figure.sample))
         for beside in figure.beside:
-            line = f"{beside.what}, {figure.point.line}" if more and not _shared(beside.what, figures) else beside.what
+            words = beside.what.partition(":")[0]
+            line = f"{words}, {figure.point.line}" if more and not _shared(beside.what, figures) else words
             drawn.setdefault(line, []).append(_dot(x, beside.sample))
     unique = {name: list({dot.x: dot for dot in dots}.values()) for name, dots in drawn.items()}
     _, _, x_name = title.partition(" by ")

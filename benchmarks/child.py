@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -46,16 +47,20 @@ def measure(asked: dict[str, Any], out: TextIO) -> None:
     suite = SUITES[asked["suite"]].load()
     load, begun = machine.load(), time.monotonic()
     figures: list[Figure] = []
+    broke: str | None = None
     try:
         with profiling.profiled(asked["profile"], asked["suite"]):
             figures.extend(suite(bench))
     except Skipped as error:
         bench.skip(str(error))
+    except Exception:  # noqa: BLE001  Told by the parent, beside what was found before.
+        broke = traceback.format_exc()
     say(
         found={
             "seconds": time.monotonic() - begun,
             "load": [load, machine.load()],
             "skipped": bench.skipped,
+            "broke": broke,
             "figures": [as_json(figure) for figure in figures],
         }
     )

@@ -6,13 +6,12 @@ The law: nobody writes a figure by hand. A test compares the page with the resul
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from benchmarks import charts, machine
 from benchmarks.catalog import SUITES
 from benchmarks.figures import Figure, number
-from benchmarks.peers.catalog import PEERS
 from benchmarks.results import Result
 from benchmarks.table import between, goal
 
@@ -60,8 +59,10 @@ def _section(result: Result) -> Iterator[str]:
         f"trio {about['trio']}, SQLite {about['sqlite']}. A write of 4 KB and its fsync took "
         f"{about['one write and fsync, ms']} ms on {about['file system']}."
     )
+    if (busy := result.busy()) is not None:
+        yield from ("", busy)
     drawn = list(charts.charts(result))
-    titles = {charts.file_name(figure.point.chart): figure.point.chart for figure in _pointed(result)}
+    titles = {charts.file_name(title): title for title in _charted(result.figures().values())}
     for suite, measured in result.suites.items():
         yield from ("", f"### {suite}", "", f"{_capital(SUITES[suite].about)}." if suite in SUITES else "")
         for why in measured.skipped:
@@ -75,14 +76,14 @@ def _section(result: Result) -> Iterator[str]:
             yield _row(figure)
         if suite == "peers":
             yield from ("", *_peers(measured.figures))
-        here = {charts.file_name(each.point.chart) for each in measured.figures if each.point is not None}
+        here = {charts.file_name(title) for title in _charted(measured.figures)}
         for name in drawn:
             if (stem := name.removesuffix(".svg")) in here:
                 yield from ("", f"![{titles[stem]}](performance/{name})")
 
 
-def _pointed(result: Result) -> Iterator[Figure]:
-    return (figure for figure in result.figures().values() if figure.point is not None)
+def _charted(measured: Iterable[Figure]) -> list[str]:
+    return [figure.point.chart for figure in measured if figure.point is not None]
 
 
 def _row(figure: Figure) -> str:
@@ -100,11 +101,9 @@ def _peers(measured: tuple[Figure, ...]) -> Iterator[str]:
     yield "| | version | how it was run | fsync | order a key | what it does not do |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for figure in measured:
-        name = figure.facts.get("peer", "")
-        if name in PEERS:
-            facts = figure.facts
-            cells = [facts.get(key, "") for key in ("version", "how", "fsync", "order")]
-            yield f"| {_cell(figure.name)} | {' | '.join(map(_cell, cells))} | {_cell(PEERS[name].lacks)} |"
+        if "lacks" in figure.facts:
+            cells = [figure.facts.get(key, "") for key in ("version", "how", "fsync", "order", "lacks")]
+            yield f"| {_cell(figure.name)} | {' | '.join(map(_cell, cells))} |"
 
 
 def _cell(text: str) -> str:

@@ -43,7 +43,7 @@ def profiled(folder: str | None, suite: str) -> Iterator[None]:
     finally:
         main.disable()
         if each_thread:
-            threading.setprofile(None)  # type: ignore[arg-type]
+            threading.setprofile(None)
         _write(Path(folder), suite, {"main thread": main, **threads})
 
 

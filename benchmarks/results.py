@@ -39,6 +39,15 @@ class Result:
             if figure.goal is not None and not figure.goal.met
         ]
 
+    def busy(self) -> str | None:
+        """Whether others were at work on the machine meanwhile, in a sentence; None if not so that it matters."""
+        highest = max((measured.load[0] for measured in self.suites.values()), default=0.0)
+        cores = self.machine.get("cores", 1)
+        # What a suite begins with was left by the one before it, which kept a core and some of a second busy.
+        if not isinstance(cores, int) or highest <= cores + 1:
+            return None
+        return f"Others were at work meanwhile: the load was up to {highest:.0f} on {cores} cores."
+
     def figures(self) -> dict[tuple[str, str], Figure]:
         """All by suite and name."""
         return {(suite, each.name): each for suite, measured in self.suites.items() for each in measured.figures}

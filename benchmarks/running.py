@@ -25,7 +25,7 @@ TAIL = 40
 
 @attrs.frozen(kw_only=True)
 class Measured:
-    """What one suite found. ``broke``: what it said, if it did; ``load``: of the machine, before and after."""
+    """What one suite found. ``broke``: what it said, if it did (``figures`` are those measured before); ``load``: of the machine, before and after."""
 
     figures: tuple[Figure, ...] = ()
     skipped: tuple[str, ...] = ()
@@ -103,4 +103,5 @@ def _run_one(suite: str, asked: Asked, step: Callable[[str, int, int], None]) ->
         skipped=tuple(answer["skipped"]),
         seconds=answer["seconds"],
         load=(before, after),
+        broke=None if answer["broke"] is None else "".join(answer["broke"].splitlines(keepends=True)[-TAIL:]).strip(),
     )

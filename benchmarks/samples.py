@@ -15,11 +15,15 @@ import attrs
 from concorde_trio.errors import UsageError
 
 
+def _numbers(values: Iterable[float]) -> tuple[float, ...]:
+    return tuple(values)
+
+
 @attrs.frozen
 class Sample:
     """One value a round, in the order of the rounds; at least one."""
 
-    values: tuple[float, ...] = attrs.field(converter=tuple)
+    values: tuple[float, ...] = attrs.field(converter=_numbers)
 
     @values.validator
     def _check(self, attribute: attrs.Attribute[tuple[float, ...]], values: tuple[float, ...]) -> None:

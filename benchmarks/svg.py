@@ -13,9 +13,11 @@ import attrs
 
 from benchmarks.figures import number
 
-WIDTH, HEIGHT = 760, 400
-LEFT, RIGHT, TOP, BOTTOM = 70, 210, 44, 48
+WIDTH, HEIGHT = 800, 400
+LEFT, RIGHT, TOP, BOTTOM = 70, 270, 44, 48
 BAR, GAP, NAMES = 18, 8, 300
+SIZES = 10
+"""At most so many sizes are named each; of more, round numbers."""
 STYLE = """
 text { font: 12px system-ui, sans-serif; fill: #24292f }
 .title { font-size: 14px; font-weight: 600 }
@@ -48,7 +50,8 @@ def lines(title: str, x_name: str, y_name: str, drawn: Mapping[str, Sequence[Dot
         y = y_axis.place(value)
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
         parts.append(_text(LEFT - 8, y + 4, _short(value), "faint", "end"))
-    for value in x_axis.ticks():
+    sizes = sorted({dot.x for dot in dots})
+    for value in sizes if len(sizes) <= SIZES else x_axis.ticks():
         x = x_axis.place(value)
         parts.append(f'<path class="grid" d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}"/>')
         parts.append(_text(x, HEIGHT - BOTTOM + 18, _short(value), "faint", "middle"))

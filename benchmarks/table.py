@@ -26,9 +26,11 @@ def show(to: Console, suite: str, measured: Measured, changes: Mapping[tuple[str
     """One suite."""
     if measured.broke is not None:
         to.print(f"[bold red]{suite} broke[/]", escape(measured.broke), sep="\n")
-        return
     if measured.figures:
         to.print(_table(suite, measured, changes))
+    if any("lacks" in figure.facts for figure in measured.figures):
+        to.print()
+        to.print(_facts(measured))
     for why in measured.skipped:
         to.print(f"[yellow]left out:[/] {escape(why)}")
     to.print()
@@ -57,6 +59,25 @@ def _table(suite: str, measured: Measured, changes: Mapping[tuple[str, str], Cha
             change = changes.get((suite, figure.name))
             row.append("new" if change is None else "\n".join(_change(change)))
         table.add_row(*row)
+    return table
+
+
+def _facts(measured: Measured) -> Table:
+    """How each peer was run, what was found of its order, and what it does not do."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name, ratio in (
+        ("peer", 2),
+        ("version", 1),
+        ("how it was run", 3),
+        ("fsync", 2),
+        ("order a key", 2),
+        ("lacks", 3),
+    ):
+        table.add_column(name, ratio=ratio)
+    for figure in measured.figures:
+        if "lacks" in figure.facts:
+            cells = [figure.facts.get(key, "") for key in ("version", "how", "fsync", "order", "lacks")]
+            table.add_row(escape(figure.name), *map(escape, cells))
     return table
 
 

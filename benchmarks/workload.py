@@ -23,13 +23,17 @@ from concorde_trio.errors import UsageError
 FOLDER = Path(__file__).parent / "workloads"
 
 
+def _names(locks: Iterable[str]) -> tuple[str, ...]:
+    return tuple(locks)
+
+
 @attrs.frozen
 class Work:
     """One run: when it comes and how long it takes (seconds), and its locks, its session first."""
 
     at: float
     seconds: float
-    locks: tuple[str, ...] = attrs.field(converter=tuple)
+    locks: tuple[str, ...] = attrs.field(converter=_names)
 
 
 def critical_path(works: Iterable[Work]) -> float:

@@ -7,6 +7,7 @@ a command that only emits a signal does not wait for a web framework.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         ToolSpec,
         UsageReport,
     )
+    from concorde_trio._sansio.schedules import ScheduleRecord
     from concorde_trio._sansio.session_lock import SessionLock
     from concorde_trio._sansio.session_terms import (
         CallReport,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from concorde_trio.observability.prometheus import Metrics
     from concorde_trio.records import PostOutcome, Prompt, RunInfo, RunOutcome, RunPrompt, Signal, SignalRecord, Usage
     from concorde_trio.runtimes.command import CommandRuntime
+    from concorde_trio.runtimes.command_learnt import LearntSession
     from concorde_trio.runtimes.command_rules import JsonLines, Rule, UsageRules
     from concorde_trio.runtimes.command_session import DerivedSession, NoSession, SessionFile
     from concorde_trio.runtimes.command_template import LiteralArgument
@@ -55,6 +58,12 @@ if TYPE_CHECKING:
     from concorde_trio.runtimes.in_process import InProcessRuntime
     from concorde_trio.runtimes.pi import PiRuntime
     from concorde_trio.runtimes.pi_where import PiProgram
+    from concorde_trio.runtimes.recipes import (
+        claude_code_runtime,
+        codex_runtime,
+        opencode_runtime,
+        pi_command_runtime,
+    )
     from concorde_trio.server.access import Access
     from concorde_trio.server.app import agent_server, server_closing
     from concorde_trio.server.attribution import current_run
@@ -67,6 +76,7 @@ if TYPE_CHECKING:
     from concorde_trio.signals.emit import emit_sync
     from concorde_trio.signals.handlers import SignalHandler
     from concorde_trio.signals.runtime import Runtime, RuntimeContext
+    from concorde_trio.signals.schedule import Schedule
     from concorde_trio.signals.tags import new_tag
     from concorde_trio.signals.template import template_handler
     from concorde_trio.signals.worker import SignalWorker, open_worker
@@ -97,6 +107,7 @@ _HOMES = {
     "Input": "messages",
     "JsonLines": "runtimes.command_rules",
     "JsonLogFormatter": "log_context",
+    "LearntSession": "runtimes.command_learnt",
     "Leftover": "sessions.tool",
     "LiteralArgument": "runtimes.command_template",
     "LockTable": "_sansio.lock_table",
@@ -136,6 +147,8 @@ _HOMES = {
     "SessionLock": "_sansio.session_lock",
     "SessionSettings": "_sansio.session_terms",
     "ShellTool": "tools.shell",
+    "Schedule": "signals.schedule",
+    "ScheduleRecord": "_sansio.schedules",
     "Signal": "records",
     "SignalHandler": "signals.handlers",
     "SignalRecord": "records",
@@ -158,6 +171,8 @@ _HOMES = {
     "UsageRules": "runtimes.command_rules",
     "Work": "sessions.host",
     "agent_server": "server.app",
+    "claude_code_runtime": "runtimes.recipes",
+    "codex_runtime": "runtimes.recipes",
     "current_run": "server.attribution",
     "emit_sync": "signals.emit",
     "file_tools": "tools.files",
@@ -165,6 +180,8 @@ _HOMES = {
     "limit_tool_threads": "tools.threads",
     "new_tag": "signals.tags",
     "open_worker": "signals.worker",
+    "opencode_runtime": "runtimes.recipes",
+    "pi_command_runtime": "runtimes.recipes",
     "require_run": "server.require_run",
     "serve": "server.serving",
     "server_closing": "server.app",
@@ -190,6 +207,7 @@ __all__ = [
     "Input",
     "JsonLines",
     "JsonLogFormatter",
+    "LearntSession",
     "Leftover",
     "LiteralArgument",
     "LockTable",
@@ -222,6 +240,8 @@ __all__ = [
     "RunPrompt",
     "Runtime",
     "RuntimeContext",
+    "Schedule",
+    "ScheduleRecord",
     "ScriptedModel",
     "SessionFile",
     "SessionHarness",
@@ -251,6 +271,8 @@ __all__ = [
     "UsageRules",
     "Work",
     "agent_server",
+    "claude_code_runtime",
+    "codex_runtime",
     "current_run",
     "emit_sync",
     "file_tools",
@@ -258,6 +280,8 @@ __all__ = [
     "limit_tool_threads",
     "new_tag",
     "open_worker",
+    "opencode_runtime",
+    "pi_command_runtime",
     "require_run",
     "serve",
     "server_closing",
@@ -275,5 +299,11 @@ def __getattr__(name: str) -> object:
     return found
 
 
+_NEEDED = {"PostgresStore": "psycopg"}
+"""What a home cannot be imported without. All others say what is missing when they are used."""
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    # Whoever looks at everything, as help() does, must not fail at an extra that is not installed.
+    missing = {name for name, library in _NEEDED.items() if importlib.util.find_spec(library) is None}
+    return sorted({*globals(), *__all__} - missing)

@@ -40,6 +40,14 @@ class InvalidValue(UsageError, ValueError):
         self.place = place
 
 
+class InvalidSchedule(UsageError, ValueError):
+    """A schedule is none: its cron expression, zone or instant, as ``place`` says (SCH-6)."""
+
+    def __init__(self, message: str, *, place: str) -> None:
+        super().__init__(message)
+        self.place = place
+
+
 class InvalidTag(UsageError, ValueError):
     """A run tag is not 16 to 128 visible ASCII characters without comma (TAG-6)."""
 
@@ -65,7 +73,7 @@ class TransactionOver(UsageError, RuntimeError):
 
 
 class UnknownId(UsageError, LookupError):
-    """No signal or run has this id."""
+    """No signal or run has this id, and no schedule this name."""
 
 
 class WrongState(UsageError):

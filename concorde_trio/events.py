@@ -184,6 +184,47 @@ class Pruned(Event):
     sessions: int = 0
 
 
+@attrs.frozen(kw_only=True)
+class ScheduleEvent(Event):
+    """Something of one schedule."""
+
+    schedule: str
+
+
+@attrs.frozen(kw_only=True)
+class SchedulePut(ScheduleEvent):
+    """A schedule is new or was replaced (SCH-5). ``next_at``: when it fires first, wall-clock seconds."""
+
+    kind: str
+    next_at: float | None
+
+
+@attrs.frozen(kw_only=True)
+class ScheduleRemoved(ScheduleEvent):
+    """A schedule is gone; the signals that came of it stay."""
+
+
+@attrs.frozen(kw_only=True)
+class ScheduleFired(ScheduleEvent):
+    """A schedule's signal was emitted for the instant ``due`` (SCH-2)."""
+
+    kind: str
+    due: float
+    signal_id: str
+
+
+@attrs.frozen(kw_only=True)
+class ScheduleMissed(ScheduleEvent):
+    """Instants of a schedule, from ``since`` on, were skipped: nobody worked then, or the clock was set (SCH-3).
+
+    ``missed``: how many; 500 stands for as many or more.
+    """
+
+    kind: str
+    missed: int
+    since: float
+
+
 # --- sessions -----------------------------------------------------------------------------------------------
 
 

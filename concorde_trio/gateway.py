@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from concorde_trio.conversations.keeper import keeps_sessions, sessions_of
 from concorde_trio.conversations.session_input import SESSION_INPUT, SessionInputHandler, SessionResources
 from concorde_trio.errors import UsageError, WrongState
 from concorde_trio.failures import alone
-from concorde_trio.records import JSON, SignalRecord
+from concorde_trio.records import JSON, Run, SignalRecord
 from concorde_trio.records import Signal as SignalReceived
 from concorde_trio.server.access import Access
 from concorde_trio.server.app import check_routes, create_app, install
@@ -35,6 +35,7 @@ from concorde_trio.signals.fleet import for_fleet
 from concorde_trio.signals.handlers import Handlers, RegisteredHandler
 from concorde_trio.signals.options import worker_options
 from concorde_trio.signals.runtime import Runtime
+from concorde_trio.signals.schedules import Schedules
 from concorde_trio.signals.store import SignalStore, Transaction
 from concorde_trio.signals.worker import SignalWorker, owned
 from concorde_trio.stores.urls import open_store
@@ -55,12 +56,13 @@ class Gateway:
     """Everything of one agent: ``await gateway.run()`` serves until told to stop.
 
     ``store``: the path of a database, ``sqlite:///PATH`` (``sqlite:////PATH`` is absolute), ``postgresql://…``,
-    ``memory:``, or a store. ``runtime``: what executes runs. ``app``: your own QuartTrio app, to which the agent server's routes are added; one is made otherwise, as
+    ``memory:``, or a store. ``runtime``: what executes runs. ``handlers``: by kind, as
+    ``open_worker`` takes them; more are added by ``handler`` and ``add_handler``. ``app``: your own QuartTrio app, to which the agent server's routes are added; one is made otherwise, as
     ``gateway.app``. ``host`` and ``port`` (0: any free one) are where it listens; beyond loopback both tokens must be set
     (SRV-6). ``operator_token``: random at each start unless set. ``session_resources(name)``: the resources that a run of
     input from outside needs, by its session's name, where the runtime keeps sessions (SES-20); none unless given, and then
     such a run shares a workspace with whoever uses it. Every other argument is an option of the worker
-    (WorkerOptions): claim_ahead, max_running, time_limit, drain_for, park_for, prune_after, ...
+    (WorkerOptions): claim_ahead, max_running, time_limit, drain_for, park_for, prune_after, schedules, ...
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Gateway:
         *,
         store: str | SignalStore,
         runtime: Runtime,
+        handlers: Mapping[str, Any] | None = None,
         app: QuartTrio | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -77,7 +80,7 @@ class Gateway:
         **options: Any,
     ) -> None:
         self.store = open_store(store) if isinstance(store, str) else store
-        self.handlers = Handlers()
+        self.handlers = Handlers(handlers)
         self.host = host
         self.port = port
         self.url: str | None = None
@@ -104,7 +107,10 @@ class Gateway:
     def handler(
         self, kind: str, *, repeatable: bool | None = None
     ) -> Callable[[Callable[[SignalReceived], R]], RegisteredHandler[R]]:
-        """Decorate the handler of a kind: a plain or async function of a signal that gives prompts (CLM-3, CLM-4)."""
+        """Decorate the handler of a kind: a plain or async function of a signal that gives prompts (CLM-3, CLM-4).
+
+        Its post phase is a function with the decorator ``@NAME.post``, after the handler's NAME (PST-1).
+        """
         return self.handlers.handler(kind, repeatable=repeatable)
 
     def add_handler(self, kind: str, handler: Any, *, repeatable: bool | None = None) -> RegisteredHandler[Any]:
@@ -120,6 +126,15 @@ class Gateway:
     async def wait_settled(self, signal_id: str) -> SignalRecord:
         """Wait until a signal is done or failed; see ``SignalWorker.wait_settled``."""
         return await self.worker.wait_settled(signal_id)
+
+    @property
+    def schedules(self) -> Schedules:
+        """What emits which signal when: put, remove, list. Only while the gateway runs."""
+        return self.worker.schedules
+
+    async def runs(self, signal_id: str) -> list[Run]:
+        """The runs of a signal in the order of its prompts, with what they answered; see ``SignalWorker.runs``."""
+        return await self.worker.runs(signal_id)
 
     def stop(self, mode: str = "drain") -> None:
         """Ask to stop: drain, park or cancel; a later call can only be stricter (STP-4)."""

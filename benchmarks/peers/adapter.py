@@ -65,12 +65,12 @@ def ask(
 ) -> Answer:
     """Have it do the work. ``postgres()``: the URL of an empty database; ``folder``: for a file of SQLite."""
     program = sys.executable if peer.environment is None else environment.python(peer.environment, peer.needs)
-    database = {"none": str, "sqlite": lambda: str(folder / "peer.db"), "postgres": postgres}[peer.database]()
+    database = {"none": "", "sqlite": str(folder / "peer.db")}.get(peer.database)
     asked = {
         "jobs": jobs,
         "keys": keys,
         "seconds": seconds,
-        "database": database,
+        "database": postgres() if database is None else database,
         "way": peer.way,
         "patience": PATIENCE,
     }

@@ -8,28 +8,69 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import trio
 
 from benchmarks import queue
+from benchmarks.peers.adapter import Answer
+from benchmarks.peers.scripts.order import out_of_order
 from benchmarks.reference import GROUP, reference
+from concorde_trio.records import Prompt, RunOutcome, RunPrompt, Signal
+from concorde_trio.signals.handlers import SignalHandler
 from concorde_trio.signals.store import SignalStore
 from concorde_trio.stores.sqlite import SqliteStore
 
 
-def on_sqlite(folder: Path, jobs: int, seconds: float, *, repeatable: bool = True) -> float:
-    """Jobs a second."""
+class Noting:
+    """A Runtime whose runs take ``seconds`` and note when they began and ended, as the jobs of every peer do."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.ran: list[tuple[str, int, float, float]] = []
+        self.outcome = RunOutcome.ok()
+
+    async def run(self, prompt: RunPrompt, /) -> RunOutcome:
+        begun = time.perf_counter()
+        if self.seconds:
+            await trio.sleep(self.seconds)
+        self.ran.append((prompt.session, int(prompt.text), begun, time.perf_counter()))
+        return self.outcome
+
+
+def _handle(signal: Signal) -> list[Prompt]:
+    return [Prompt(text=str(signal.seq), session=signal.payload["session"])]
+
+
+def on(store: SignalStore, jobs: int, seconds: float, *, repeatable: bool, fsync: str) -> Answer:
+    """The work done on a store that has nothing to do yet."""
+    runtime, handlers = Noting(seconds), {"bench": SignalHandler(handle=_handle, repeatable=repeatable)}
+    took = trio.run(queue.seconds_to_settle, store, runtime, jobs, handlers)
+    return Answer(
+        jobs=len({number for _, number, _, _ in runtime.ran}),
+        ran=len(runtime.ran),
+        seconds=took,
+        emit_seconds=0.0,
+        out_of_order=out_of_order(runtime.ran),
+        version=metadata.version("concorde-trio"),
+        how=f"open_worker, a {'repeatable' if repeatable else 'strict'} handler, one prompt a signal, a lock a key",
+        fsync=fsync,
+    )
+
+
+def on_sqlite(folder: Path, jobs: int, seconds: float, *, repeatable: bool = True) -> Answer:
+    """On SQLite, as it comes."""
     store = SqliteStore(folder / "queue.db")
-    return queue.signals_a_second(store, jobs, repeatable=repeatable, run=seconds)
+    return on(store, jobs, seconds, repeatable=repeatable, fsync="WAL, synchronous FULL")
 
 
-def on_postgres(url: str, jobs: int, seconds: float) -> float:
-    """Jobs a second, in an empty database."""
+def on_postgres(url: str, jobs: int, seconds: float) -> Answer:
+    """In an empty database of PostgreSQL."""
     from concorde_trio.stores.postgres.store import PostgresStore
 
-    store: SignalStore = PostgresStore(url)
-    return queue.signals_a_second(store, jobs, run=seconds)
+    fsync = "PostgreSQL: fsync and synchronous_commit on"
+    return on(PostgresStore(url), jobs, seconds, repeatable=True, fsync=fsync)
 
 
 def bare_trio(jobs: int, seconds: float) -> float:

@@ -26,6 +26,7 @@ from benchmarks.reference import GROUP
 from benchmarks.samples import Sample
 
 OURS = "concorde_trio, SQLite"
+LACKS = "several workers of one queue at a time; priorities; trying a failed job again by itself"
 TIMES = {"procrastinate": 6.0, "dbos-sqlite": 12.0}
 """How many times the rate of a peer ours shall be."""
 
@@ -153,7 +154,7 @@ def _figure(name: str, work: Work, found: dict[str, Sample], answers: list[Answe
         worst = max(answers, key=lambda each: each.out_of_order)
         emitted = f"all stored at {worst.jobs / worst.emit_seconds:,.0f} a second" if worst.emit_seconds else ""
         facts = {
-            "peer": name,
+            "lacks": PEERS[name].lacks if name in PEERS else LACKS,
             "version": worst.version,
             "how": worst.how,
             "fsync": worst.fsync,

@@ -1,4 +1,4 @@
-"""The worker from end to end by store, by number of locks, and with or without a post phase; runs that do nothing.
+"""The worker from end to end by store, by number of locks, with or without a post phase; runs that do nothing, and of 20 ms.
 
 Beside each stands the same without a store: bare Trio, one nursery, a lock a session, a task a run. What a store adds is what
 durability costs on this disk.
@@ -7,23 +7,22 @@ durability costs on this disk.
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-import trio
-
 from benchmarks import queue
 from benchmarks.bench import Bench, Skipped
 from benchmarks.figures import Beside, Figure, Point
+from benchmarks.peers import ours
 from benchmarks.postgres import postgres
 from concorde_trio.signals.store import SignalStore
 from concorde_trio.stores.memory import MemoryStore
 from concorde_trio.stores.sqlite import SqliteStore
 
 SIGNALS = 500
+RUN_SECONDS = 0.02
 LOCKS = (1, 3, 8)
 
 NewStore = Callable[[Path], SignalStore]
@@ -47,12 +46,17 @@ def suite(bench: Bench) -> Iterator[Figure]:
 
 
 def _measure(bench: Bench, stores: dict[str, NewStore]) -> Iterator[Figure]:
-    contenders: dict[str, Callable[[], float]] = {"bare": bare_trio}
+    contenders: dict[str, Callable[[], float]] = {
+        "bare": partial(ours.bare_trio, SIGNALS, 0.0),
+        "bare 20 ms": partial(ours.bare_trio, SIGNALS, RUN_SECONDS),
+    }
     for store, make in stores.items():
         for locks in LOCKS:
             contenders[f"{store} {locks} False"] = partial(_rate, bench, make, locks=locks)
         contenders[f"{store} 1 True"] = partial(_rate, bench, make, locks=1, post=True)
         contenders[f"{store} strict"] = partial(_rate, bench, make, locks=1, repeatable=False)
+        for post in (False, True):
+            contenders[f"{store} 20 ms {post}"] = partial(_rate, bench, make, locks=1, post=post, run=RUN_SECONDS)
     found = bench.in_turns("by store", contenders, bench.times(5, 2))
     bare = Beside(what="bare Trio: a lock a session, a task a run, nothing stored", sample=found["bare"], kind="limit")
     for store in stores:
@@ -62,41 +66,24 @@ def _measure(bench: Bench, stores: dict[str, NewStore]) -> Iterator[Figure]:
                 unit="signals/s",
                 sample=found[f"{store} {locks} False"],
                 beside=(bare,),
-                point=Point(chart="worker: signals a second by store and locks a run", line=store, x=locks),
+                point=Point(chart="worker: signals a second by locks a run", line=store, x=locks),
             )
         for name, key in (("repeatable, 1 lock, a post phase", "1 True"), ("strict, 1 lock", "strict")):
             alike = Beside(what=f"{store}, repeatable, 1 lock", sample=found[f"{store} 1 False"])
             sample = found[f"{store} {key}"]
             yield Figure(name=f"{store}, {name}", unit="signals/s", sample=sample, beside=(bare, alike))
+        for post, name in ((False, "runs of 20 ms"), (True, "runs of 20 ms, a post phase")):
+            sample = found[f"{store} 20 ms {post}"]
+            beside = (Beside(what="bare Trio, nothing stored", sample=found["bare 20 ms"], kind="limit"),)
+            yield Figure(name=f"{store}, repeatable, 1 lock, {name}", unit="signals/s", sample=sample, beside=beside)
 
 
 def _sqlite(folder: Path) -> SignalStore:
     return SqliteStore(folder / "queue.db")
 
 
-def _rate(bench: Bench, make: NewStore, *, locks: int, post: bool = False, repeatable: bool = True) -> float:
+def _rate(
+    bench: Bench, make: NewStore, *, locks: int, post: bool = False, repeatable: bool = True, run: float = 0.0
+) -> float:
     with bench.new_folder() as folder:
-        return queue.signals_a_second(make(folder), SIGNALS, repeatable=repeatable, locks=locks, post=post)
-
-
-def bare_trio() -> float:
-    """The same runs as tasks, in order within a session (Trio's locks are fair)."""
-    runtime, done = queue.Sleeping(), 0
-
-    async def run(lock: trio.Lock, number: int) -> None:
-        nonlocal done
-        async with lock:
-            await runtime.run(queue.payload(number))
-        done += 1
-
-    async def main() -> float:
-        locks = [trio.Lock() for _ in range(queue.SESSIONS)]
-        begun = time.perf_counter()
-        async with trio.open_nursery() as nursery:
-            for number in range(SIGNALS):
-                nursery.start_soon(run, locks[number % queue.SESSIONS], number)
-        return SIGNALS / (time.perf_counter() - begun)
-
-    rate = trio.run(main)
-    assert done == SIGNALS
-    return rate
+        return queue.signals_a_second(make(folder), SIGNALS, repeatable=repeatable, locks=locks, post=post, run=run)

@@ -10,12 +10,15 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 
+import attrs
 import trio
 
 from benchmarks import queue
 from benchmarks.bench import Bench
 from benchmarks.figures import Beside, Figure, Goal, at_least_share
 from benchmarks.reference import GROUP, reference
+from benchmarks.samples import Sample
+from benchmarks.threads import Spent, spent
 from concorde_trio.stores.sqlite import SqliteStore
 
 RUN_SECONDS = 0.02
@@ -25,11 +28,13 @@ RUNS = 2_000
 def repeatable(bench: Bench) -> Iterator[Figure]:
     """Signals of a repeatable handler a second, beside the group commit of the same rows (CLM-6)."""
     for locks, share, words in ((1, 1 / 5, "a fifth"), (3, 1 / 8, "an eighth")):
+        costs: list[Spent] = []
+        least: list[Spent] = []
         found = bench.in_turns(
             f"{locks} locks",
             {
-                "ours": _ours(bench, 2_048, repeatable=True, locks=locks),
-                "rows": _rows(bench, 2_048, GROUP, locks),
+                "ours": _ours(bench, 2_048, repeatable=True, locks=locks, costs=costs),
+                "rows": _rows(bench, 2_048, GROUP, locks, least),
             },
             bench.times(9, 3),
         )
@@ -42,6 +47,21 @@ def repeatable(bench: Bench) -> Iterator[Figure]:
             ),
             goal=at_least_share(found["ours"], found["rows"], share, f"{words} of the group-commit rate"),
         )
+        yield from _processor(locks, costs[1:], least[1:])  # the first are the warm-up's
+
+
+def _processor(locks: int, costs: list[Spent], rows: list[Spent]) -> Iterator[Figure]:
+    """Where the time of a signal goes: in Trio's thread, and in those of the store. The emits before are counted too."""
+    if not costs:
+        return  # the system does not count it by thread
+    main, others = (
+        Sample(1e6 * each / 2_048 for each in column) for column in zip(*map(attrs.astuple, costs), strict=True)
+    )
+    bare = Sample(1e6 * each.main / 2_048 for each in rows)
+    least = Beside(what="processor time of the same rows in group commits", sample=bare, kind="limit")
+    name = f"processor time of a signal, {_locks(locks)} a run"
+    yield Figure(name=f"{name}: Trio's thread", unit="µs", better="lower", sample=main, beside=(least,))
+    yield Figure(name=f"{name}: the store's threads", unit="µs", better="lower", sample=others, beside=(least,))
 
 
 def strict(bench: Bench) -> Iterator[Figure]:
@@ -108,19 +128,36 @@ def bare_trio() -> float:
     return trio.run(main)
 
 
-def _ours(bench: Bench, signals: int, *, repeatable: bool, locks: int = 1, run: float = 0.0) -> Callable[[], float]:
+def _ours(
+    bench: Bench,
+    signals: int,
+    *,
+    repeatable: bool,
+    locks: int = 1,
+    run: float = 0.0,
+    costs: list[Spent] | None = None,
+) -> Callable[[], float]:
     def rate() -> float:
         with bench.new_folder() as folder:
-            store = SqliteStore(folder / "queue.db")
-            return queue.signals_a_second(store, signals, repeatable=repeatable, locks=locks, run=run)
+            store, before = SqliteStore(folder / "queue.db"), spent()
+            found = queue.signals_a_second(store, signals, repeatable=repeatable, locks=locks, run=run)
+            after = spent()
+        if costs is not None and before is not None and after is not None:
+            costs.append(after.since(before))
+        return found
 
     return rate
 
 
-def _rows(bench: Bench, signals: int, group: int, locks: int) -> Callable[[], float]:
+def _rows(bench: Bench, signals: int, group: int, locks: int, costs: list[Spent] | None = None) -> Callable[[], float]:
     def rate() -> float:
         with bench.new_folder() as folder, reference(folder, locks=locks) as rows:
-            return signals / sum(rows.seconds(signals, group))
+            before = spent()
+            found = signals / sum(rows.seconds(signals, group))
+            after = spent()
+        if costs is not None and before is not None and after is not None:
+            costs.append(after.since(before))
+        return found
 
     return rate
 

@@ -36,8 +36,8 @@ class Finding:
 class Evidence:
     """What one look at a queue gave. ``now`` is the wall clock.
 
-    ``served``: a worker has the queue. ``owners``: for queues with more than one process, who executes which run, by its
-    id; None where the worker alone does. ``rows``: what was found by single rows, already said.
+    ``served``: a worker has the queue. ``owners``: where members of a fleet execute runs, which of them have a member that
+    lives, by the id of the run; None where the worker alone does. ``rows``: what was found by single rows, already said.
     """
 
     served: bool
@@ -70,12 +70,14 @@ def finding(
 
 def _without_owner(evidence: Evidence) -> Iterator[Finding]:
     running = [run.id for entry in evidence.unfinished for run in entry.runs if run.state is RunState.RUNNING]
-    if not evidence.served and not evidence.owners:
-        yield from finding("cut", "REC-2", "runs are running, and no worker has the queue", running, START)
-    elif evidence.owners is not None:
+    if evidence.owners is None:
+        lost = [] if evidence.served else running
+        what = "runs are running, and no worker has the queue"
+    else:
         lost = [run for run in running if not evidence.owners.get(run, False)]
-        advice = "the leader fails them once the lease of who had them is over; if they stay, see `concorde-trio fleet`"
-        yield from finding("cut", "REC-2", "runs are running, and no living member executes them", lost, advice)
+        what = "runs are running, and no living member executes them"
+    advice = "the leader fails them within a lease; if they stay, see concorde-trio fleet" if evidence.served else START
+    yield from finding("cut", "REC-2", what, lost, advice)
 
 
 def _cut_signals(evidence: Evidence) -> Iterator[Finding]:

@@ -90,25 +90,39 @@ class _Place:
 
     __slots__ = ("after", "before", "entry", "line")
 
+    entry: _Entry
+    line: _Line
+    before: _Place | None
+    after: _Place | None
+
     def __init__(self, entry: _Entry) -> None:
         self.entry = entry
-        self.before: _Place | None = None
-        self.after: _Place | None = None
-        self.line: _Line
+        self.before = self.after = None
 
 
-class _Entry:
-    """One run: its number in the order of enqueues, its places, and in how many of them it is not clear."""
+class _Entry(_Place):
+    """One run, and its place in its session's line, since every run has one: that spares an object and a step to it.
 
-    __slots__ = ("held", "missing", "number", "places", "run", "signal")
+    ``number``: its place in the order of enqueues. ``others``: its places in the lines of its resources. ``missing``: in
+    how many lines it is not clear.
+    """
+
+    __slots__ = ("held", "missing", "number", "others", "run", "signal")
 
     def __init__(self, run: Any, signal: Any, number: int) -> None:
+        self.entry = self
+        self.before = self.after = None
         self.run = run
         self.signal = signal
         self.number = number
-        self.places: tuple[_Place, ...] = ()  # its session first
+        self.others: tuple[_Place, ...] = ()
         self.missing = 0
         self.held = False
+
+    @property
+    def places(self) -> tuple[_Place, ...]:
+        """All its places, its session's first."""
+        return (self, *self.others)
 
 
 class LockTable(Generic[RunT, SignalT]):
@@ -145,13 +159,10 @@ class LockTable(Generic[RunT, SignalT]):
         names = _distinct(resources) if resources else None
         self._enqueued = number = self._enqueued + 1
         self._entries[run] = entry = _Entry(run, signal, number)
-        place = _Place(entry)
-        missing = 0 if _join(place, self._sessions, session) else 1
-        entry.places = (place,)
+        missing = 0 if _join(entry, self._sessions, session) else 1
         if names:
-            for name in names:
-                place = _Place(entry)
-                entry.places += (place,)
+            entry.others = tuple([_Place(entry) for _ in names])
+            for place, name in zip(entry.others, names, strict=True):
                 if not _join(place, self._resources, name):
                     missing += 1
         if missing:
@@ -166,20 +177,19 @@ class LockTable(Generic[RunT, SignalT]):
         With ``hold`` its locks stay held until ``release`` of its signal, except to runs of that signal (LCK-4);
         without, they are free now.
         """
-        entry = self._entry(run)
+        entry = self._entries.get(run) or self._entry(run)
         if entry.held or entry.missing:
             raise WrongState(
                 f"run {run!r} cannot end: {'it has ended and is held' if entry.held else 'it may not start yet'}; "
                 f"{'release its signal' if entry.held else 'withdraw it'} instead"
             )
+        freed: list[_Entry] = []
         if not hold:
             del self._entries[run]
-            freed: list[_Entry] = []
             _leave(entry, freed)
             return self._permit(freed) if freed else ()
         self._held.setdefault(entry.signal, []).append(entry)
         entry.held = True
-        freed = []
         for place in entry.places:
             place.line.front = front = place.after
             if front is not None and front.entry.signal == entry.signal:
@@ -307,9 +317,10 @@ def _join(place: _Place, lines: dict[str, _Line], name: str) -> bool:
 
 def _leave(entry: _Entry, freed: list[_Entry]) -> None:
     """Take ``entry`` out of all its lines; runs that miss nothing any more are added to ``freed``."""
-    for place in entry.places:
+    _unlink(entry, freed)
+    for place in entry.others:
         _unlink(place, freed)
-    entry.places = ()  # breaks the cycle entry - place, so that no garbage collector has to
+    del entry.entry, entry.others  # breaks its cycles, so that no garbage collector has to
 
 
 def _unlink(place: _Place, freed: list[_Entry]) -> None:
@@ -353,7 +364,7 @@ def _is_clear(place: _Place) -> bool:
 def _missing(place: _Place, position: int) -> Missing[Any]:
     """What stands before ``place``, which is not clear; therefore the nearest does block it."""
     assert place.before is not None
-    lock = Lock("session" if place is place.entry.places[0] else "resource", place.line.name)
+    lock = Lock("session" if place is place.entry else "resource", place.line.name)
     return Missing(lock=lock, blocker=place.before.entry.run, position=position)
 
 

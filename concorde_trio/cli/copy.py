@@ -29,7 +29,7 @@ PATIENCE = 1.0
 def copy(source: str, destination: str, as_json: bool) -> None:
     """Copy a stopped queue to another place: a path, or postgresql://USER@HOST/DB[?schema=NAME].
 
-    Signals, runs, sessions with their transcripts, inputs and requests go along, and no number that SRC ever gave out is
+    Signals, runs, sessions with their transcripts, inputs, requests and schedules go along, and no number that SRC ever gave out is
     given out again. SRC must have no worker, and DST no queue, or one without rows. DST is compared with SRC before it
     counts; on an error it stays as it was. SRC is only read: serve one of the two from then on. Outputs of tools that were
     kept whole stay where transcripts say that they are.
@@ -56,8 +56,8 @@ def copy(source: str, destination: str, as_json: bool) -> None:
     inputs = plural(rows["inputs"], "input")
     say(
         f"copied {plural(rows['signals'], 'signal')}, {plural(rows['runs'], 'run')}, {plural(rows['sessions'], 'session')} "
-        f"with {plural(rows['messages'], 'message')} and {inputs}, and {plural(rows['concorde_requests'], 'request')}; "
-        "all of it reads the same in both"
+        f"with {plural(rows['messages'], 'message')} and {inputs}, {plural(rows['concorde_requests'], 'request')} and "
+        f"{plural(rows['concorde_schedules'], 'schedule')}; all of it reads the same in both"
     )
     note(f"{places[0].name} is as it was; serve {places[1].name} from now on, and not both")
 

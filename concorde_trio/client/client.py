@@ -25,6 +25,8 @@ from concorde_trio.documents import (
     Readiness,
     RunDocument,
     RunStateName,
+    ScheduleDocument,
+    SchedulePutDocument,
     SessionDocument,
     SessionRow,
     SignalDocument,
@@ -139,6 +141,36 @@ class Client:
     def locks(self, *, space: Space | None = None, name: str | None = None) -> Pages[LockDocument]:
         """Sessions, then resources, by name: who holds each, and who waits for it."""
         return self._pages("locks", "after", {"space": space, "name": name})
+
+    # --- schedules ---
+
+    def schedules(self, *, kind: str | None = None) -> Pages[ScheduleDocument]:
+        """Schedules by name. ``kind``: only those that emit it."""
+        return self._pages("schedules", "after", {"kind": kind})
+
+    async def schedule(self, name: str) -> ScheduleDocument:
+        """When it fires next, what it last fired, what it missed. RefusedId if there is none."""
+        return cast("ScheduleDocument", await self._get("schedules", name))
+
+    async def put_schedule(
+        self,
+        name: str,
+        kind: str,
+        payload: JSON = None,
+        *,
+        cron: str | None = None,
+        zone: str | None = None,
+        at: str | datetime | None = None,
+    ) -> SchedulePutDocument:
+        """Emit a signal by ``cron`` in ``zone``, or once ``at`` an instant. Nothing happens if it is there as it is (SCH-5)."""
+        instant = at.isoformat() if isinstance(at, datetime) else at
+        body = {"kind": kind, "payload": payload, "cron": cron, "zone": zone, "at": instant}
+        _, found = await self._wire.ask("PUT", "schedules", name, body=body)
+        return cast("SchedulePutDocument", found)
+
+    async def remove_schedule(self, name: str) -> None:
+        """Remove it; the signals that came of it stay. RefusedId if there is none."""
+        await self._wire.ask("DELETE", "schedules", name)
 
     # --- sessions ---
 

@@ -24,6 +24,12 @@ from concorde_trio.documents.queue import (
     WaitDocument,
     WaitEdgeDocument,
 )
+from concorde_trio.documents.schedules import (
+    ScheduleDocument,
+    SchedulePage,
+    SchedulePutDocument,
+    ScheduleRemovedDocument,
+)
 from concorde_trio.documents.server import CurrentRun, FieldError, Health, ProblemDetails, Readiness
 from concorde_trio.documents.sessions import (
     AbandonedDocument,
@@ -90,6 +96,10 @@ __all__ = [
     "RunPage",
     "RunStateName",
     "RunViewDocument",
+    "ScheduleDocument",
+    "SchedulePage",
+    "SchedulePutDocument",
+    "ScheduleRemovedDocument",
     "SessionDocument",
     "SessionInHand",
     "SessionPage",

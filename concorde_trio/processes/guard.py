@@ -284,7 +284,7 @@ class Guard:
 
     def _wait(self, seconds: float | None) -> None:
         """Until something happens, at most so long; notes a request to stop and the worker's end."""
-        for descriptor, _ in self._poll.poll(None if seconds is None else int(seconds * 1000) + 1):
+        for descriptor, _ in self._poll.poll(None if seconds is None else int(min(seconds, 86_400) * 1000) + 1):
             if descriptor == self._wake:
                 if signal.SIGTERM in os.read(self._wake, 65536):
                     self._asked = True

@@ -20,12 +20,11 @@ import trio
 from concorde_trio._sansio.encoded_names import encode_name
 from concorde_trio.errors import ProgramError, UsageError
 from concorde_trio.processes.capture import Capture
-from concorde_trio.processes.ending import Exit
-from concorde_trio.processes.program import Program
 from concorde_trio.processes.runner import LADDER, open_program
 from concorde_trio.processes.start import check_ladder
 from concorde_trio.processes.sweep import new_marker, sweep_queue
 from concorde_trio.records import RunOutcome, RunPrompt, RunState, check_time_limit
+from concorde_trio.runtimes.command_attempt import REMEMBER, Attempt
 from concorde_trio.runtimes.command_environment import Environment
 from concorde_trio.runtimes.command_output import FunctionReading, Judge, Reading, RulesReading, TextReading
 from concorde_trio.runtimes.command_rules import JsonLines
@@ -40,7 +39,6 @@ from concorde_trio.runtimes.command_template import (
 from concorde_trio.signals.runtime import RuntimeContext
 
 _log = logging.getLogger(__name__)
-_REMEMBER = 2.0  # seconds for writing down that a session was begun
 
 
 class CommandRuntime:
@@ -54,7 +52,7 @@ class CommandRuntime:
     an agent server, and CONCORDE_RUN_ID always; nothing else. Where {session} stands, the name is encoded (``encode_name``).
 
     ``output``: "text" (ok is exit status 0 and something printed), JsonLines, or a function ``(records, exit) -> RunOutcome``.
-    ``session``: NoSession(), SessionFile(folder) or DerivedSession(namespace, folder). ``stop``: the signals it gets when it
+    ``session``: NoSession(), SessionFile(folder), DerivedSession(namespace, folder) or LearntSession(folder, rule). ``stop``: the signals it gets when it
     has to stop, each with seconds of grace; together they should be less than a worker's ``stop_grace``. ``idle_limit``:
     seconds without a byte on stdout, ``time_limit``: seconds in all, after which it is stopped and the run has failed
     (a program that hangs does not end by itself). ``max_output``: bytes of the answer to keep.
@@ -85,8 +83,8 @@ class CommandRuntime:
         self._environment = Environment(env, inherit)
         if isinstance(max_output, bool) or not isinstance(max_output, int) or max_output < 1024:
             raise UsageError(f"max_output is in bytes, at least 1024, not {max_output!r}")
-        self._read = _reader(output, max_output)
         self._session: SessionKind = session or NoSession()
+        self._read = _reader(output, max_output, self._session)
         self._model = model
         check_ladder(stop)
         self._stop = tuple(stop)
@@ -107,13 +105,17 @@ class CommandRuntime:
         used = {placeholder(part) for part in (*self._argv, *(self._argv_resume or ()))}
         for name, kinds in (
             ("session_file", "SessionFile(folder)"),
-            ("native_id", "DerivedSession(namespace, folder)"),
+            ("native_id", "DerivedSession(namespace, folder) or LearntSession(folder, rule)"),
         ):
             if name in used and name not in self._session.provides:
                 raise UsageError(f"{{{name}}} needs session={kinds}, not {kind}")
         for name in self._session.provides:
             if name not in used:
                 raise UsageError(f"with {kind} the program must be told: put {{{name}}} into argv")
+        if self._session.learns is not None and "native_id" in map(placeholder, self._argv):
+            raise UsageError(
+                f"with {kind} a new conversation has no id yet: {{native_id}} belongs into argv_resume only"
+            )
         if "model" in used and self._model is None:
             raise UsageError("{model} is used in argv, so give model=...")
         self._needs_server = "agent_server_url" in used | self._environment.placeholders
@@ -149,8 +151,8 @@ class CommandRuntime:
             folder = self._folder(prompt.session)
             conversation = await trio.to_thread.run_sync(self._prepare, prompt.session, folder)
             attempt = await self._attempt(prompt, conversation, folder)
-            if attempt.mistaken(self._session):
-                conversation = attrs.evolve(conversation, known=not conversation.known)
+            if attempt.mistaken():
+                conversation = attrs.evolve(conversation, known=not conversation.known, used=None)
                 attempt = await self._attempt(prompt, conversation, folder)
         except (ProgramError, OSError) as error:
             return RunOutcome.failed(self._environment.masked(str(error)))
@@ -165,7 +167,7 @@ class CommandRuntime:
             ) from None
         return self._session.find(session)
 
-    async def _attempt(self, prompt: RunPrompt, conversation: Conversation, folder: str) -> _Attempt:
+    async def _attempt(self, prompt: RunPrompt, conversation: Conversation, folder: str) -> Attempt:
         context = self._context or RuntimeContext(queue=self._alone)
         values = {
             "session": encode_name(prompt.session),
@@ -176,7 +178,7 @@ class CommandRuntime:
             "model": self._model,
         }
         argv = self._argv_resume if conversation.known and self._argv_resume is not None else self._argv
-        attempt = _Attempt(conversation, self._read(), prompt.usage_limit)
+        attempt = Attempt(prompt, conversation, self._read(conversation), self._session)
         try:
             async with open_program(
                 [fill(part, values) for part in argv],
@@ -192,16 +194,14 @@ class CommandRuntime:
             ) as program:
                 await attempt.watch(program, self._idle_limit, self._time_limit)
         finally:
-            if attempt.printed and not conversation.known:
-                with trio.move_on_after(_REMEMBER, shield=True):
-                    await trio.to_thread.run_sync(self._session.seen, prompt.session, abandon_on_cancel=True)
-        attempt.reading.finish()
+            with trio.move_on_after(REMEMBER, shield=True):
+                await attempt.remember()
         if program.ending is not None and program.ending.swept:
             left = ", ".join(map(str, program.ending.swept))
             _log.info("ended %d processes that %s left running: %s", program.ending.swept_count, self._argv[0], left)
         return attempt
 
-    def _outcome(self, attempt: _Attempt) -> RunOutcome:
+    def _outcome(self, attempt: Attempt) -> RunOutcome:
         reading, exit = attempt.reading, attempt.exit
         if attempt.limited is not None:
             return RunOutcome.limited(attempt.limited, text=reading.text, usage=reading.usage)
@@ -222,80 +222,24 @@ class CommandRuntime:
         return outcome
 
 
-class _Attempt:
-    """One start of the program, and what came of it."""
-
-    def __init__(self, conversation: Conversation, reading: Reading, usage_limit: int | None) -> None:
-        self.conversation = conversation
-        self.reading = reading
-        self.stderr = Capture(16384, 16384)
-        self.exit = Exit(code=None, signal=None)
-        self.printed = False
-        self.limited: str | None = None
-        self.stopped: str | None = None
-        self._usage_limit = usage_limit
-        self._program: Program | None = None
-        self._outcome: RunOutcome | None = None
-
-    def take(self, data: bytes) -> None:
-        """The next bytes of stdout. Stops the program when its usage limit is reached before its answer is there."""
-        self.printed = True
-        self.reading.feed(data)
-        if self._usage_limit is None or self.limited is not None or self.stopped is not None or self.reading.settled:
-            return
-        usage = self.reading.usage
-        if usage is not None and usage.input_tokens + usage.output_tokens >= self._usage_limit:
-            used = usage.input_tokens + usage.output_tokens
-            self.limited = f"usage limit reached: {used:,} of {self._usage_limit:,} tokens; the program was stopped"
-            if self._program is not None:
-                self._program.stop()
-
-    async def watch(self, program: Program, idle_limit: float | None, time_limit: float | None) -> None:
-        """Until the program has ended; stop it when it is silent or at work for too long."""
-        self._program = program
-        if self.limited is not None:
-            program.stop()
-        end = trio.current_time() + (time_limit or float("inf"))
-        while True:
-            idle_at = program.last_output + (idle_limit or float("inf"))
-            stopping = self.stopped is not None or self.limited is not None
-            with trio.move_on_at(float("inf") if stopping else min(end, idle_at)):
-                self.exit = await program.wait()
-                return
-            if self.limited is not None:
-                continue
-            if trio.current_time() >= end:
-                self.stopped = f"it was still at work after {time_limit:g} s (time_limit)"
-            elif trio.current_time() >= program.last_output + (idle_limit or float("inf")):
-                self.stopped = f"it printed nothing on its stdout for {idle_limit:g} s (idle_limit)"
-            else:
-                continue
-            program.stop()
-
-    def verdict(self) -> RunOutcome:
-        """What its output says, judged once."""
-        if self._outcome is None:
-            self._outcome = self.reading.judge(self.exit)
-        return self._outcome
-
-    def mistaken(self, session: SessionKind) -> bool:
-        """Whether it failed only because we were wrong about its session."""
-        if self.stopped is not None or self.limited is not None or self.verdict().state is RunState.DONE:
-            return False
-        return session.mistaken(self.conversation.known, self.stderr.text())
-
-
-def _reader(output: str | JsonLines | Judge, max_output: int) -> Callable[[], Reading]:
+def _reader(
+    output: str | JsonLines | Judge, max_output: int, session: SessionKind
+) -> Callable[[Conversation], Reading]:
+    id = session.learns
     if isinstance(output, JsonLines):
         rules = output
-        return lambda: RulesReading(rules, max_output)
+        if rules.usage is not None and rules.usage.cumulative and id is None:
+            raise UsageError("UsageRules(cumulative=True) needs LearntSession(folder, rule), which keeps the last sum")
+        return lambda conversation: RulesReading(rules, max_output, id=id, before=conversation.used)
     if callable(output):
         if inspect.iscoroutinefunction(output):
             raise UsageError(
                 "the output function of a CommandRuntime must be a plain one: (records, exit) -> RunOutcome"
             )
         function = output
-        return lambda: FunctionReading(function, max_output)
+        return lambda conversation: FunctionReading(function, max_output, id=id)
     if output == "text":
-        return lambda: TextReading(max_output)
+        if id is not None:
+            raise UsageError("LearntSession finds the id in records: output must be JsonLines(...) or a function")
+        return lambda conversation: TextReading(max_output)
     raise UsageError(f"output must be 'text', JsonLines(...) or a function of (records, exit), not {output!r:.80}")

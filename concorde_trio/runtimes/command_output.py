@@ -14,7 +14,7 @@ from concorde_trio.errors import UsageError
 from concorde_trio.processes.capture import Capture
 from concorde_trio.processes.ending import Exit
 from concorde_trio.records import JSON, RunOutcome, Usage
-from concorde_trio.runtimes.command_rules import Folding, JsonLines, Meter, fits
+from concorde_trio.runtimes.command_rules import Folding, JsonLines, Meter, Rule, fits
 
 Judge: TypeAlias = Callable[[Sequence[dict[str, JSON]], Exit], RunOutcome]
 """A function of all records and of how the program ended."""
@@ -31,8 +31,18 @@ class Reading(Protocol):
         ...
 
     @property
+    def told(self) -> Usage | None:
+        """The sum over the whole conversation, for a program that tells that (UsageRules.cumulative); else None."""
+        ...
+
+    @property
     def text(self) -> str | None:
         """The answer so far."""
+        ...
+
+    @property
+    def native_id(self) -> JSON:
+        """The id of the conversation that the program told, None as long as it has not."""
         ...
 
     @property
@@ -59,6 +69,8 @@ class TextReading:
     def __init__(self, max_output: int) -> None:
         self.stdout = Capture(max_output - max_output // 2, max_output // 2)
         self.usage: Usage | None = None
+        self.told: Usage | None = None
+        self.native_id: JSON = None
         self.settled = False
 
     @property
@@ -84,12 +96,17 @@ class TextReading:
 
 
 class _Lines:
-    """Cuts stdout into records, and remembers what was wrong with the first that was none."""
+    """Cuts stdout into records, looks for an id, and remembers what was wrong with the first that was no record."""
 
-    def __init__(self, max_line: int) -> None:
+    def __init__(self, max_line: int, id: Rule | None) -> None:
         self._reader = LineReader(max_line)
+        self._id = None if id is None else Folding(id)
         self.records = 0
         self.broken: str | None = None
+
+    @property
+    def native_id(self) -> JSON:
+        return None if self._id is None else self._id.value
 
     def feed(self, data: bytes) -> list[dict[str, JSON]]:
         return self._records([parse_line(line) for line in self._reader.feed(data)])
@@ -105,6 +122,8 @@ class _Lines:
                 continue
             if line.record is not None:
                 records.append(line.record)
+                if self._id is not None:
+                    self._id.take(line.record)
             elif self.broken is None and line.unterminated:
                 self.broken = f"its output ends in the middle of a record: {line.unreadable}"
             elif self.broken is None:
@@ -116,21 +135,34 @@ class _Lines:
 class RulesReading:
     """Records that are folded by rules as they come, and not kept."""
 
-    def __init__(self, rules: JsonLines, max_output: int) -> None:
+    def __init__(
+        self, rules: JsonLines, max_output: int, *, id: Rule | None = None, before: Usage | None = None
+    ) -> None:
         self._rules = rules
         self._max_output = max_output
-        self._lines = _Lines(rules.max_line)
+        self._lines = _Lines(rules.max_line, id)
         self._ended = False
         self._failed = False
         self._state = None if rules.state is None else Folding(rules.state)
         self._text = None if rules.text is None else Folding(rules.text)
         self._errors = [Folding(rule) for rule in rules.error]
-        self._meter = None if rules.usage is None else Meter(rules.usage)
+        self._meter = None if rules.usage is None else Meter(rules.usage, before)
 
     @property
     def usage(self) -> Usage | None:
         """By the usage rules."""
         return None if self._meter is None else self._meter.usage
+
+    @property
+    def told(self) -> Usage | None:
+        """By the usage rules, if they are cumulative."""
+        cumulative = self._rules.usage is not None and self._rules.usage.cumulative
+        return self._meter.told if self._meter is not None and cumulative else None
+
+    @property
+    def native_id(self) -> JSON:
+        """By the session's rule."""
+        return self._lines.native_id
 
     @property
     def text(self) -> str | None:
@@ -192,15 +224,21 @@ class RulesReading:
 class FunctionReading:
     """Records that are kept for a function to judge, up to ``max_output`` bytes of them."""
 
-    def __init__(self, function: Judge, max_output: int) -> None:
+    def __init__(self, function: Judge, max_output: int, *, id: Rule | None = None) -> None:
         self._function = function
         self._max_output = max_output
-        self._lines = _Lines(_MAX_LINE)
+        self._lines = _Lines(_MAX_LINE, id)
         self._size = 0
         self._records: list[dict[str, JSON]] = []
         self.usage: Usage | None = None
+        self.told: Usage | None = None
         self.text: str | None = None
         self.settled = False
+
+    @property
+    def native_id(self) -> JSON:
+        """By the session's rule."""
+        return self._lines.native_id
 
     def feed(self, data: bytes) -> None:
         """Keep what it completes."""

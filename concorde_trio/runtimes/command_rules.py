@@ -46,14 +46,18 @@ class UsageRules:
     """Where the stream says what the run used. ``input`` and ``output`` are tokens, ``cost`` is money.
 
     ``cached``: input tokens that were read from a cache. ``input_includes_cached``: whether ``input`` counts them too;
-    where it does not they are added, for ``Usage.input_tokens`` are all of them.
+    where it does not they are added, for ``Usage.input_tokens`` are all of them. ``written``: input tokens that were put into a
+    cache, where ``input`` does not count them. ``cumulative``: the program tells the sum
+    over the whole conversation; what came before is subtracted, which needs LearntSession to keep it.
     """
 
     input: Rule
     output: Rule
     cached: Rule | None = None
+    written: Rule | None = None
     cost: Rule | None = None
     input_includes_cached: bool = True
+    cumulative: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -145,11 +149,18 @@ class Folding:
 
 
 class Meter:
-    """Usage rules, and what they have found so far."""
+    """Usage rules, and what they have found so far. ``before``: what the conversation had used, if only the sum is told."""
 
-    def __init__(self, rules: UsageRules) -> None:
+    def __init__(self, rules: UsageRules, before: Usage | None = None) -> None:
         self._rules = rules
-        named = {"input": rules.input, "output": rules.output, "cached": rules.cached, "cost": rules.cost}
+        self._before = before if rules.cumulative else None
+        named = {
+            "input": rules.input,
+            "output": rules.output,
+            "cached": rules.cached,
+            "written": rules.written,
+            "cost": rules.cost,
+        }
         self._foldings = {name: Folding(rule) for name, rule in named.items() if rule is not None}
 
     def take(self, record: JSON) -> None:
@@ -160,17 +171,34 @@ class Meter:
     @property
     def usage(self) -> Usage | None:
         """What was used, None while nothing was said of it."""
+        return None if self.told is None else _since(self._before, self.told)
+
+    @property
+    def told(self) -> Usage | None:
+        """The same as the program tells it."""
         found = {name: folding.value for name, folding in self._foldings.items() if _number(folding.value)}
         if not found:
             return None
         cached = int(found.get("cached", 0))
-        plain = int(found.get("input", 0))
+        plain = int(found.get("input", 0)) + int(found.get("written", 0))
         return Usage(
             input_tokens=plain if self._rules.input_includes_cached else plain + cached,
             output_tokens=int(found.get("output", 0)),
             cached_tokens=cached,
             cost=float(found["cost"]) if "cost" in found else None,
         )
+
+
+def _since(before: Usage | None, told: Usage) -> Usage:
+    """What ``told`` is more than ``before``; ``told`` itself if it is less, for then the program counts anew."""
+    if before is None or told.input_tokens < before.input_tokens or told.output_tokens < before.output_tokens:
+        return told
+    return Usage(
+        input_tokens=told.input_tokens - before.input_tokens,
+        output_tokens=told.output_tokens - before.output_tokens,
+        cached_tokens=max(0, told.cached_tokens - before.cached_tokens),
+        cost=None if told.cost is None else max(0.0, told.cost - (before.cost or 0.0)),
+    )
 
 
 def _together(found: list[JSON]) -> JSON:

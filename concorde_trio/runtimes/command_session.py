@@ -1,6 +1,7 @@
-"""How a program is told which conversation to continue: by a file, by an id derived from the name, or not at all.
+"""How a program is told which conversation to continue: by a file, by an id derived from the name, by the id that it
+made up itself, or not at all.
 
-Ids that a program invents itself are not supported yet.
+The law: what must be remembered of a session is on the disk before more of the program's output is read.
 """
 
 from __future__ import annotations
@@ -15,15 +16,21 @@ import attrs
 
 from concorde_trio._sansio.encoded_names import encode_name
 from concorde_trio.errors import UsageError
+from concorde_trio.records import Usage
+from concorde_trio.runtimes.command_rules import Rule
 
 
 @attrs.frozen(kw_only=True)
 class Conversation:
-    """One session as its program knows it. ``known``: the program has it already, as far as we know."""
+    """One session as its program knows it. ``known``: the program has it already, as far as we know.
+
+    ``used``: what the conversation had used before, where the program only tells the sum.
+    """
 
     known: bool = False
     session_file: str | None = None
     native_id: str | None = None
+    used: Usage | None = None
 
 
 class SessionKind(Protocol):
@@ -39,12 +46,17 @@ class SessionKind(Protocol):
         """The placeholders it fills."""
         ...
 
+    @property
+    def learns(self) -> Rule | None:
+        """Where the program's output tells the id that it made up, None if it makes up none."""
+        ...
+
     def find(self, session: str) -> Conversation:
         """What is known of a session."""
         ...
 
-    def seen(self, session: str) -> None:
-        """The program has printed something: from now on it has this session."""
+    def seen(self, session: str, conversation: Conversation) -> None:
+        """The program has this session from now on, and this is how."""
         ...
 
     def mistaken(self, known: bool, stderr: str) -> bool:
@@ -58,12 +70,13 @@ class NoSession:
 
     needs_resume = False
     provides = ()
+    learns = None
 
     def find(self, session: str) -> Conversation:
         """Nothing is known."""
         return Conversation()
 
-    def seen(self, session: str) -> None:
+    def seen(self, session: str, conversation: Conversation) -> None:
         """Nothing to remember."""
 
     def mistaken(self, known: bool, stderr: str) -> bool:
@@ -71,11 +84,21 @@ class NoSession:
         return False
 
 
-def _absolute(value: str | os.PathLike[str]) -> Path:
+def absolute(value: str | os.PathLike[str]) -> Path:
+    """``value`` as a Path; UsageError if it is not absolute."""
     path = Path(value)
     if not path.is_absolute():
         raise UsageError(f"the folder of a session kind must be absolute, not {str(path)!r}; write Path(...).resolve()")
     return path
+
+
+def check_patterns(*patterns: str) -> None:
+    """UsageError for what is no regular expression."""
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise UsageError(f"{pattern!r} is no regular expression: {error}") from None
 
 
 def _namespace(value: uuid.UUID | str) -> uuid.UUID:
@@ -89,10 +112,11 @@ class SessionFile:
     With an ``argv_resume``, that is used once the file is there.
     """
 
-    folder: Path = attrs.field(converter=_absolute)
+    folder: Path = attrs.field(converter=absolute)
 
     needs_resume = None
     provides = ("session_file",)
+    learns = None
 
     def find(self, session: str) -> Conversation:
         """The file; known when it is there. The folder is made."""
@@ -100,7 +124,7 @@ class SessionFile:
         file = self.folder / f"{encode_name(session)}.jsonl"
         return Conversation(known=file.exists(), session_file=str(file))
 
-    def seen(self, session: str) -> None:
+    def seen(self, session: str, conversation: Conversation) -> None:
         """The file itself tells."""
 
     def mistaken(self, known: bool, stderr: str) -> bool:
@@ -119,25 +143,22 @@ class DerivedSession:
     """
 
     namespace: uuid.UUID = attrs.field(converter=_namespace)
-    folder: Path = attrs.field(converter=_absolute)
+    folder: Path = attrs.field(converter=absolute)
     missing: str = "No conversation found"
     exists: str = "already in use"
 
     needs_resume = True
     provides = ("native_id",)
+    learns = None
 
     def __attrs_post_init__(self) -> None:
-        for pattern in (self.missing, self.exists):
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise UsageError(f"{pattern!r} is no regular expression: {error}") from None
+        check_patterns(self.missing, self.exists)
 
     def find(self, session: str) -> Conversation:
         """The id; known when its file is there."""
         return Conversation(known=self._file(session).exists(), native_id=str(uuid.uuid5(self.namespace, session)))
 
-    def seen(self, session: str) -> None:
+    def seen(self, session: str, conversation: Conversation) -> None:
         """Make the file."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._file(session).touch()

@@ -37,6 +37,7 @@ from concorde_trio.server.metrics_routes import metrics_routes
 from concorde_trio.server.problems import SAFE_HEADERS, Problem, ProblemDocument, problem_of
 from concorde_trio.server.reference_routes import reference_routes
 from concorde_trio.server.run_routes import run_routes
+from concorde_trio.server.schedule_routes import schedule_routes
 from concorde_trio.server.seam import Worker
 from concorde_trio.server.session_live import session_live
 from concorde_trio.server.session_paths import RawSessionPaths
@@ -138,7 +139,7 @@ def agent_server(
         logins.check_agent(request.method, _headers())
 
     ours.before_request(same_site)
-    for make in (signal_routes, run_routes, lock_routes, session_routes, session_live, event_routes):
+    for make in (signal_routes, run_routes, lock_routes, schedule_routes, session_routes, session_live, event_routes):
         routes = make(worker)
         routes.before_request(operator)
         if make in (lock_routes, event_routes):

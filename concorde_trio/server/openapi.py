@@ -35,7 +35,7 @@ EVERYWHERE = {
     421: "The Host header does not name this server.",
     431: "The head of the request is too large.",
 }
-TAGS = ("Agents", "Signals", "Runs", "Sessions", "Locks", "Events", "Dashboard", "Login", "Reference")
+TAGS = ("Agents", "Signals", "Runs", "Sessions", "Locks", "Schedules", "Events", "Dashboard", "Login", "Reference")
 """The order in which groups are shown; others come after these."""
 
 SCOPES: Mapping[Scope, Mapping[int, str]] = {

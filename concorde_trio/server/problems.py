@@ -16,6 +16,7 @@ import attrs
 from concorde_trio.errors import (
     InputConflict,
     InvalidName,
+    InvalidSchedule,
     InvalidValue,
     StoreBusy,
     StoreError,
@@ -141,7 +142,7 @@ def problem_of(error: Exception) -> ProblemDocument | None:
             return ProblemDocument(status=409, detail=str(error))
         case InvalidValue():
             return ProblemDocument(status=400, detail=str(error), place=error.place)
-        case InvalidName():
+        case InvalidName() | InvalidSchedule():
             return ProblemDocument(status=400, detail=str(error))
         case StoreBusy():
             return ProblemDocument(

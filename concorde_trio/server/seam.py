@@ -9,6 +9,7 @@ from concorde_trio.records import JSON, NewSignal, RunInfo
 from concorde_trio.signals.event_bus import EventBus
 from concorde_trio.signals.fleet import LeaderSeen
 from concorde_trio.signals.in_hand import InHand
+from concorde_trio.signals.schedules import Schedules
 from concorde_trio.signals.store import SignalStore
 from concorde_trio.signals.views import LockView, WaitView
 
@@ -43,6 +44,11 @@ class Worker(Protocol):
 
     def new_signal(self, kind: str, payload: JSON = None, *, key: str | None = None) -> NewSignal:
         """A checked signal, to be emitted into the store (SIG-5)."""
+        ...
+
+    @property
+    def schedules(self) -> Schedules:
+        """What emits which signal when (SCH-1)."""
         ...
 
     async def retry(self, signal_id: str) -> str:

@@ -30,6 +30,7 @@ from concorde_trio.signals.handling import HandlingTask
 from concorde_trio.signals.offers import Offers
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.runtime import Runtime
+from concorde_trio.signals.schedules import Schedules
 from concorde_trio.signals.signal_task import SignalTask
 from concorde_trio.signals.stopper import Stopper
 from concorde_trio.signals.store import SignalStore
@@ -61,6 +62,7 @@ class Driver:
         handlers: Handlers,
         options: WorkerOptions,
         bus: EventBus,
+        schedules: Schedules,
         lead: Leadership | None = None,
     ) -> None:
         """``lead``: it leads a fleet, whose members execute what it starts; ``core`` offers it then."""
@@ -73,6 +75,7 @@ class Driver:
         self._handlers = handlers
         self._options = options
         self._bus = bus
+        self._schedules = schedules
         self._handling = HandlingTask(core, handlers, options, self)
         self._tasks: dict[str, SignalTask] = {}
         self._inbox = Inbox()
@@ -135,6 +138,7 @@ class Driver:
         """Look into the store, although nothing was heard of it (SIG-6)."""
         self._sweeping = not self._unread
         self.changed()
+        self._schedules.look()
 
     def stop(self, mode: StopMode) -> None:
         """Stop, or stop more strictly (STP-4). Escalates by itself after drain_for and park_for."""
@@ -186,6 +190,7 @@ class Driver:
             )
         await self._finish(self.core.recover(unfinished, self._options.wall_clock(), asked, adopted))
         recovered()
+        nursery.start_soon(self._schedules.run)
         while not (self.core.finished or self._giving_up):
             await self._wait()
             if self._options.settle is not None:

@@ -29,6 +29,7 @@ from concorde_trio.signals.handlers import Handlers
 from concorde_trio.signals.lone_life import LifeReports
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeContext
+from concorde_trio.signals.schedules import Schedules
 
 logger = logging.getLogger("concorde_trio.worker")
 
@@ -48,6 +49,7 @@ class FleetLife:
         handlers: Handlers,
         options: WorkerOptions,
         bus: EventBus,
+        schedules: Schedules,
     ) -> None:
         self.core: Dispatcher | None = None
         self.driver: Driver | None = None
@@ -57,6 +59,7 @@ class FleetLife:
         self._handlers = handlers
         self._options = options
         self._bus = bus
+        self._schedules = schedules
         self._reports: LifeReports | None = None
         self._mode: StopMode | None = None
         self._stopping = trio.Event()
@@ -286,7 +289,7 @@ class FleetLife:
             time_limit=options.time_limit,
             offers=True,
         )
-        driver = Driver(core, self._store, self._runtime, self._handlers, options, self._bus, lead)
+        driver = Driver(core, self._store, self._runtime, self._handlers, options, self._bus, self._schedules, lead)
         logger.info("this process leads, in epoch %d", lead.epoch)
         self.core, self.driver = core, driver
         try:

@@ -21,6 +21,7 @@ from concorde_trio.signals.fleet import LeaderSeen
 from concorde_trio.signals.handlers import Handlers
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeContext
+from concorde_trio.signals.schedules import Schedules
 from concorde_trio.signals.store import SignalStore
 
 
@@ -66,7 +67,13 @@ class LoneLife:
     leads = True
 
     def __init__(
-        self, store: SignalStore, runtime: Runtime, handlers: Handlers, options: WorkerOptions, bus: EventBus
+        self,
+        store: SignalStore,
+        runtime: Runtime,
+        handlers: Handlers,
+        options: WorkerOptions,
+        bus: EventBus,
+        schedules: Schedules,
     ) -> None:
         self.core: Dispatcher | None = None
         self.driver: Driver | None = None
@@ -75,6 +82,7 @@ class LoneLife:
         self._handlers = handlers
         self._options = options
         self._bus = bus
+        self._schedules = schedules
         self._asked: StopMode | None = None
 
     def stop(self, mode: StopMode) -> None:
@@ -122,7 +130,9 @@ class LoneLife:
             position=await self._store.last_position(),
             time_limit=options.time_limit,
         )
-        driver = self.driver = Driver(core, self._store, self._runtime, self._handlers, options, self._bus)
+        driver = self.driver = Driver(
+            core, self._store, self._runtime, self._handlers, options, self._bus, self._schedules
+        )
         async with AsyncExitStack() as stack:
             if isinstance(self._runtime, OpenableRuntime):
                 context = RuntimeContext(

@@ -10,6 +10,7 @@ import attrs
 
 from concorde_trio.errors import UsageError
 from concorde_trio.signals.emit import MAX_PAYLOAD
+from concorde_trio.signals.schedule import Schedule, checked
 from concorde_trio.watchdog import LIMIT, check_watchdog
 
 
@@ -42,6 +43,27 @@ def _required_seconds(options: Any, attribute: attrs.Attribute[Any], value: Any)
     _seconds(options, attribute, value)
 
 
+def _schedules(options: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    names = set()
+    for each in value:
+        if not isinstance(each, Schedule):
+            raise UsageError(
+                f'schedules must be Schedule(...)s, such as Schedule("morning", "day.began", cron="0 7 * * *"), '
+                f"not {each!r:.80}"
+            )
+        checked(each, options.wall_clock(), max_payload=options.max_payload)
+        if each.name in names:
+            raise UsageError(f"two schedules have the name {each.name!r}; a name is one schedule's")
+        names.add(each.name)
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    try:
+        return tuple(value)
+    except TypeError:
+        raise UsageError(f"schedules must be a list of Schedule(...)s, not {value!r:.80}") from None
+
+
 def _watchdog(options: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
     check_watchdog(value)
 
@@ -59,6 +81,8 @@ class WorkerOptions:
     ``prune_every`` (STP-5). ``wait_for_queue``: wait for another worker of this queue to end instead of raising (REC-1).
     ``watchdog``: seconds that the event loop may be blocked before it is logged who does it and where, 0 for never.
     ``capacity``: how many runs this process executes at once as a member of a fleet, on PostgreSQL; others take the rest.
+    ``schedules``: put into the queue at the start, each under its name (SCH-5); one that is no longer here stays in the
+    queue until it is removed. ``schedule_grace``: how many seconds late a schedule may still fire (SCH-3).
     ``settle`` is awaited before the worker looks at what it found together (LCK-5); ``wall_clock`` gives seconds
     since the epoch. Both are for simulation and tests.
     """
@@ -78,8 +102,10 @@ class WorkerOptions:
     wait_for_queue: bool = False
     watchdog: float = attrs.field(default=LIMIT, validator=_watchdog)
     capacity: int | None = attrs.field(default=None, validator=_count(1))
+    schedule_grace: float = attrs.field(default=60.0, validator=_required_seconds)
     settle: Callable[[], Awaitable[None]] | None = None
     wall_clock: Callable[[], float] = time.time
+    schedules: tuple[Schedule, ...] = attrs.field(default=(), converter=_as_tuple, validator=_schedules)
 
 
 def worker_options(given: dict[str, Any]) -> WorkerOptions:

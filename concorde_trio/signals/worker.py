@@ -22,6 +22,7 @@ from concorde_trio.records import (
     JSON,
     NewSignal,
     RequestKind,
+    Run,
     RunInfo,
     RunState,
     SignalRecord,
@@ -36,8 +37,11 @@ from concorde_trio.signals.handlers import Handlers, as_handlers
 from concorde_trio.signals.in_hand import InHand
 from concorde_trio.signals.lone_life import LoneLife, kinds_of
 from concorde_trio.signals.options import WorkerOptions, worker_options
+from concorde_trio.signals.prompts import PROMPT_LIMIT
 from concorde_trio.signals.runtime import Runtime
-from concorde_trio.signals.store import Pruned, SignalStore, Transaction
+from concorde_trio.signals.schedule import Schedule
+from concorde_trio.signals.schedules import Schedules
+from concorde_trio.signals.store import Pruned, RunFilter, SignalStore, Transaction
 from concorde_trio.signals.views import LockView, LockViews, WaitView
 from concorde_trio.watchdog import watching
 
@@ -64,6 +68,7 @@ class SignalWorker:
         self._runtime = runtime
         self._bus = EventBus()
         self._bus.call(self._note)
+        self.schedules = Schedules(store, options, self._bus.publish)
         self._waiters: dict[str, list[trio.Event]] = {}
         self._waiter_left = trio.Event()
         self._shield = trio.CancelScope(shield=True)
@@ -91,6 +96,10 @@ class SignalWorker:
         """
         signal = self.new_signal(kind, payload, key=key)
         return (await self.store.emit([signal], tx=tx))[0]
+
+    async def schedule(self, name: str, kind: str, payload: JSON = None, **when: Any) -> bool:
+        """Emit a signal by ``cron=`` and ``zone=``, or ``at=`` an instant; see ``Schedule`` and ``Schedules.put`` (SCH-1)."""
+        return await self.schedules.put(Schedule(name, kind, payload, **when))
 
     @property
     def runtime(self) -> Runtime:
@@ -141,6 +150,11 @@ class SignalWorker:
                     f"the worker {'is stopping' if self._left_pending(record) else 'stopped'} while signal {signal_id} "
                     f"was {record.state}; the next one takes it up"
                 )
+
+    async def runs(self, signal_id: str) -> list[Run]:
+        """The runs of a signal in the order of its prompts; ``text`` is what the agent answered. UnknownId if there is no signal."""
+        await self._signal(signal_id)
+        return (await self.store.runs(RunFilter(signal_id=signal_id, limit=PROMPT_LIMIT)))[::-1]
 
     @contextmanager
     def _waiting_for(self, signal_id: str) -> Iterator[trio.Event]:
@@ -354,7 +368,8 @@ class SignalWorker:
     async def _work(self, agent_server_url: str | None, task_status: trio.TaskStatus[None]) -> None:
         options = self.options
         kinds = kinds_of(self._runtime, self.handlers)
-        parts = (self._runtime, self.handlers, options, self._bus)
+        parts = (self._runtime, self.handlers, options, self._bus, self.schedules)
+        await self.schedules.declare()
         life = self._life = FleetLife(self.store, *parts) if for_fleet(self.store) else LoneLife(self.store, *parts)
         if self._asked is not None:
             life.stop(self._asked)

@@ -59,15 +59,18 @@ def check_queue(change: QueueRuns, last_position: int) -> int:
 
 def check_payloads(signals: Sequence[NewSignal], most: int | None) -> None:
     """InvalidValue if the JSON text of a payload has more bytes than a store takes (SIG-5); None: it takes all."""
-    if most is None:
-        return
-    for new in signals:
-        if (size := len(new.payload.encode())) > most:
-            raise InvalidValue(
-                f"payload is {size:,} bytes of JSON, at most {most:,} are allowed in this store; "
-                "keep the large part elsewhere and write its name here",
-                place="payload",
-            )
+    for new in signals if most is not None else ():
+        check_size(new.payload, most)
+
+
+def check_size(payload: str, most: int | None) -> None:
+    """The same of one payload's text."""
+    if most is not None and (size := len(payload.encode())) > most:
+        raise InvalidValue(
+            f"payload is {size:,} bytes of JSON, at most {most:,} are allowed in this store; "
+            "keep the large part elsewhere and write its name here",
+            place="payload",
+        )
 
 
 def _check_error(what: str, name: str, state: str, error: str | None, wanted: bool | None) -> None:

@@ -99,11 +99,43 @@ TABLES: tuple[CopiedTable, ...] = (
         counter="number",
         booleans=frozenset({"prompt"}),
     ),
+    CopiedTable(
+        "concorde_schedules",
+        (
+            *(
+                "name",
+                "kind",
+                "payload",
+                "cron",
+                "zone",
+                "at",
+                "revision",
+                "changed_at",
+                "next_at",
+                "fired_at",
+                "signal_id",
+            ),
+            *("missed", "missed_at"),
+        ),
+        key=("name",),
+    ),
 )
 """In an order in which a row's owner comes before it."""
 
-LOCAL = frozenset({"concorde_meta", "concorde_writers"})
-"""Tables of the place: its name and its highest position (which is copied by itself), its writers, its members."""
+LOCAL = frozenset(
+    {
+        "concorde_meta",
+        "concorde_writers",
+        "concorde_members",
+        "concorde_leases",
+        "concorde_leader",
+        "concorde_executions",
+    }
+)
+"""Tables of the place: its name and its highest position (which is copied by itself), its writers, its fleet.
+
+A run that was offered, or being executed, is pending or running in its own row.
+"""
 
 
 @attrs.define

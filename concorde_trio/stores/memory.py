@@ -17,13 +17,16 @@ import attrs
 import trio
 
 from concorde_trio._sansio.changes import Change
+from concorde_trio._sansio.schedules import ScheduleRecord
 from concorde_trio._sansio.session_changes import SessionChange
 from concorde_trio.errors import QueueTaken, StoreBusy, StoreError, TransactionOver, UsageError
 from concorde_trio.messages import Message
 from concorde_trio.records import NewSignal, Request, RequestKind, Run, SignalRecord, Unfinished
 from concorde_trio.sessions.store import SessionFilter, SessionRecord, StoredInput, StoredSession
+from concorde_trio.signals.schedule_store import Fire, Fired
 from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter, Transaction
 from concorde_trio.stores import transactions
+from concorde_trio.stores.memory_schedules import MemorySchedules
 from concorde_trio.stores.memory_tables import MemoryTables
 
 T = TypeVar("T")
@@ -57,6 +60,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._tables = MemoryTables()
+        self._schedules = MemorySchedules()
         self._guard = threading.Lock()
         self._writer = trio.Semaphore(1, max_value=1)
         self._owner = trio.Semaphore(1, max_value=1)
@@ -174,6 +178,26 @@ class MemoryStore:
         if emitted:
             self._wake()
 
+    async def put_schedule(self, record: ScheduleRecord) -> bool:
+        """Store it under its name; False if the same is there already (SCH-5)."""
+        await self._write("a change of schedules")
+        with self._guard:
+            return self._schedules.put(record)
+
+    async def remove_schedule(self, name: str) -> bool:
+        """Remove it; False if there is none of this name."""
+        await self._write("a change of schedules")
+        with self._guard:
+            return self._schedules.remove(name)
+
+    async def fire_schedules(self, fires: Sequence[Fire]) -> list[Fired | None]:
+        """Advance rows and emit their signals together; None for a row that is not as it must be (SCH-4)."""
+        await self._write("a change of schedules")
+        with self._guard:
+            fired = self._schedules.fire(fires, self._tables.insert)
+        self._wake()
+        return fired
+
     async def request(self, kind: RequestKind, target: str) -> None:
         """Leave an operator's request for the worker."""
         await self._write("request")
@@ -234,6 +258,10 @@ class MemoryStore:
     async def counts(self) -> dict[str, dict[str, int]]:
         """How many signals and runs are in each state."""
         return await self._read(MemoryTables.counts)
+
+    async def schedules(self) -> list[ScheduleRecord]:
+        """All schedules, by name."""
+        return await self._read(lambda tables: self._schedules.all())
 
     # --- sessions -------------------------------------------------------------------------------------------
 

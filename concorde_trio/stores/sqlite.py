@@ -13,21 +13,25 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import attrs
 import trio
 
 from concorde_trio._sansio.changes import Change
+from concorde_trio._sansio.schedules import ScheduleRecord
 from concorde_trio._sansio.session_changes import SessionChange
 from concorde_trio.errors import StoreError, UsageError
 from concorde_trio.messages import Message
 from concorde_trio.records import NewSignal, Request, RequestKind, Run, SignalRecord, Unfinished
 from concorde_trio.sessions.store import SessionFilter, SessionRecord, StoredInput, StoredSession
 from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter, Transaction
-from concorde_trio.stores import queries, session_queries, transactions
+from concorde_trio.stores import queries, schedule_works, session_queries, transactions
 from concorde_trio.stores.change_checks import check_payloads
 from concorde_trio.stores.change_plan import plan
 from concorde_trio.stores.pauses import pauses
+from concorde_trio.stores.schedule_works import ScheduleWork
+from concorde_trio.stores.sql_schedules import SqlSchedules
 from concorde_trio.stores.sqlite_inline import InlineWriter
 from concorde_trio.stores.sqlite_owner import own
 from concorde_trio.stores.sqlite_place import place_of
@@ -51,7 +55,7 @@ WORKER_PATIENCE = 20
 """How many times longer than others a worker waits for a busy database, before it gives up and stops."""
 
 
-class SqliteStore:
+class SqliteStore(SqlSchedules):
     """A queue in the file ``path``; its folder must exist.
 
     ``busy_timeout``: seconds that a write waits while others hold the database, before StoreBusy (a worker's own
@@ -185,6 +189,10 @@ class SqliteStore:
         transactions.refuse_inside(self, "apply")
         await writer.write(Apply(plan(changes)), self._patience * WORKER_PATIENCE)
 
+    async def _write_schedules(self, work: ScheduleWork, *, by_worker: bool) -> Any:
+        writer, _ = self._opened()
+        return await writer.write(work, self._patience * (WORKER_PATIENCE if by_worker else 1))
+
     async def request(self, kind: RequestKind, target: str) -> None:
         """Leave an operator's request for the worker."""
         writer, _ = self._opened()
@@ -278,6 +286,10 @@ class SqliteStore:
         """How many rows ``prune`` would remove now."""
         query = partial(queries.prunable, before=before, old_sessions=statement("write/old_sessions"), no_limit=-1)
         return await self._opened()[1].long(query)
+
+    async def schedules(self) -> list[ScheduleRecord]:
+        """All schedules, by name."""
+        return await self._opened()[1].long(schedule_works.schedules)
 
     # --- sessions -------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from concorde_trio.stores.change_plan import ChangePlan
 from concorde_trio.stores.database import Writes
 from concorde_trio.stores.mismatch import RowMismatch
 from concorde_trio.stores.rows import new_run_row, new_signal_row, run_row, signal_row
+from concorde_trio.stores.schedule_works import FireSchedules, ScheduleWork, write_schedules
 from concorde_trio.stores.session_plan import merged
 from concorde_trio.stores.session_works import prune_sessions, write_sessions
 
@@ -76,14 +77,14 @@ class PruneSessions:
     limit: int
 
 
-Work = Emit | Apply | AddRequest | Prune | PruneSessions | OwnWork
+Work = Emit | Apply | AddRequest | Prune | PruneSessions | ScheduleWork | OwnWork
 
 
 def wakes(work: object) -> bool:
     """True if it adds what a worker waits for (SIG-6)."""
     if isinstance(work, OwnWork):
         return work.wakes
-    return isinstance(work, Emit | AddRequest) or (isinstance(work, Apply) and bool(work.plan.emitted))
+    return isinstance(work, Emit | AddRequest | FireSchedules) or (isinstance(work, Apply) and bool(work.plan.emitted))
 
 
 def write(database: Writes, works: Sequence[Work]) -> list[Any]:
@@ -110,6 +111,8 @@ def write(database: Writes, works: Sequence[Work]) -> list[Any]:
             results[number] = _prune(database, work)
         elif isinstance(work, PruneSessions):
             results[number] = prune_sessions(database, work.before, work.limit)
+        elif isinstance(work, ScheduleWork):
+            results[number] = write_schedules(database, work, insert_signals)
         elif isinstance(work, OwnWork):
             results[number] = work.write(database)
     return results

@@ -21,6 +21,7 @@ def main() -> None:
     except SiteError as error:
         sys.exit(str(error))
     print(f"The site is built. Open {start}")
+    print(f"(A browser searches it where it is served: python -m http.server --bind 127.0.0.1 --directory {folder})")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from docs.site.reference import Reference, reference
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SETTINGS = Path(__file__).with_name("zensical.toml")
+STYLE = SETTINGS.with_name("wide.css")
 PICTURES = {".svg", ".png"}
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -63,6 +64,7 @@ def stage(folder: Path) -> None:
         if path.suffix in PICTURES:
             _write(folder / "docs" / path.relative_to(DOCS), path.read_bytes())
     shutil.copyfile(SETTINGS, folder / "zensical.toml")
+    shutil.copyfile(STYLE, folder / "docs" / STYLE.name)
 
 
 def _staged(text: str, place: Path, made: Reference) -> str:

@@ -40,7 +40,10 @@ OTHERWISE = "signals"
 ALSO = {
     "signals": [
         "signals.options.WorkerOptions",
+        "signals.handlers.RegisteredHandler",
+        "signals.handlers.HandlerObject",
         "signals.event_bus.EventBus",
+        "signals.schedules.Schedules",
         "signals.views.WaitView",
         "signals.views.WaitEdge",
         "signals.views.RunView",
@@ -51,6 +54,7 @@ ALSO = {
     "stores": [
         "signals.store.SignalStore",
         "sessions.store.SessionStore",
+        "signals.schedule_store.ScheduleStore",
         "signals.store.SignalFilter",
         "signals.store.RunFilter",
     ],

@@ -37,8 +37,25 @@ def test_a_suite_says_how_far_it_is_and_then_what_it_found(monkeypatch: pytest.M
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert lines[-2] == {"phase": "a phase", "done": 3, "of": 3}
     found = lines[-1]["found"]
+    assert found["broke"] is None
     assert found["skipped"] == ["the rest: not here"]
     assert [each["name"] for each in found["figures"]] == ["fake"]
+
+
+def test_what_was_measured_before_a_suite_broke_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Benchmarks: a long measurement is not lost by its last part."""
+
+    def suite(bench: Bench):  # type: ignore[no-untyped-def]
+        yield figure()
+        raise ValueError("the last part")
+
+    monkeypatch.setattr(catalog.Entry, "load", lambda entry: suite)
+    monkeypatch.setitem(catalog.SUITES, "fake", catalog.Entry("nowhere:suite", "a fake"))
+    out = io.StringIO()
+    child.measure(asked(), out)  # type: ignore[arg-type]
+    found = json.loads(out.getvalue())["found"]
+    assert "ValueError: the last part" in found["broke"]
+    assert len(found["figures"]) == 1
 
 
 @pytest.mark.slow

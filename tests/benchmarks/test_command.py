@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import attrs
 import pytest
 
 from benchmarks import __main__ as command
@@ -160,3 +161,23 @@ def test_what_is_published_is_the_result_the_page_and_the_charts(
     gives(Measured(broke="no"))
     assert command.main(["--publish"]) == 2
     assert page.PAGE.read_text() == text
+
+
+def test_the_table_says_how_each_peer_was_run_and_what_it_lacks(
+    ran: tuple[Ran, Callable[[Measured], None]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Benchmarks: a rate without what was not done for it would be half of the truth."""
+    _, gives = ran
+    facts = {
+        "lacks": "any order",
+        "version": "9.9",
+        "how": "one thread",
+        "fsync": "each",
+        "order": "broken 3 times in 10",
+    }
+    gives(Measured(figures=(attrs.evolve(figure(name="huey: jobs"), facts=facts),)))
+    assert command.main(["huey"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "broken 3 times" in said
+    assert "9.9" in said
+    assert "any order" in said

@@ -65,6 +65,16 @@ def test_a_change_counts_only_outside_of_the_spread(now: Figure, then: Figure, v
     assert (change.relative is None) == (now.beside == ())
 
 
+def test_a_result_says_when_others_were_at_work() -> None:
+    """Benchmarks: on a busy machine figures say more of the others."""
+    quiet = result(figure())
+    suite = attrs.evolve(quiet.suites["fake"], load=(9.0, 1.0))
+    assert quiet.busy() is None
+    assert attrs.evolve(quiet, suites={"fake": suite}).busy() == (
+        "Others were at work meanwhile: the load was up to 9 on 2 cores."
+    )
+
+
 def test_only_what_both_results_have_is_compared() -> None:
     """Benchmarks: a new figure, one that is gone, and one in another unit have no ratio."""
     now = result(figure(name="both"), figure(name="new"))

@@ -14,7 +14,9 @@ def test_a_queue_is_copied_and_told_of(command: Command, household: Path) -> Non
     """SIG-1: what went along; the copy then answers as the queue did."""
     done = command("copy", "concorde.db", "new.db")
     assert done.status == 0
-    assert done.out.startswith("copied 7 signals, 7 runs, 0 sessions with 0 messages and 0 inputs, and 0 requests;")
+    assert done.out.startswith(
+        "copied 7 signals, 7 runs, 0 sessions with 0 messages and 0 inputs, 0 requests and 0 schedules;"
+    )
     assert done.err == f"{household} is as it was; serve {household.with_name('new.db')} from now on, and not both\n"
     listed = command("signals", "--json").json
     assert command("signals", "--store", "new.db", "--json").json == listed

@@ -232,13 +232,17 @@ async def test_every_route_has_a_method(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Wire, "ask", noted)
     monkeypatch.setattr(Wire, "events", watched)
     async with open_house() as house, Client(house.url) as client:
-        for pages in (client.signals(), client.runs(), client.locks(), client.sessions(), client.messages("n")):
+        for pages in (
+            *(client.signals(), client.runs(), client.locks(), client.sessions(), client.messages("n")),
+            client.schedules(),
+        ):
             await pages.first(1)
         for question in (
             *(client.signal("s"), client.emit("k"), client.retry("s"), client.cancel_signal("s")),
             *(client.run("r"), client.cancel_run("r"), client.current_run("t"), client.ready(), client.snapshot()),
             *(client.session("n"), client.send("n", "t"), client.cancel_input("n", "i"), client.interrupt("n")),
             *(client.resume("n"), client.compact("n"), client.answer("n", "c", allow=True), client.openapi()),
+            *(client.schedule("s"), client.put_schedule("s", "k", cron="0 7 * * *"), client.remove_schedule("s")),
         ):
             await question
         client.watch("n")

@@ -1,4 +1,4 @@
-"""The same two suites over PostgreSQL."""
+"""The same suites over PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from concorde_trio.testing import session_store_checks, signal_store_checks
+from concorde_trio.testing import schedule_store_checks, session_store_checks, signal_store_checks
 from tests.stores.postgres_server import PostgresServer, postgres
 
 pytestmark = pytest.mark.slow
@@ -31,4 +31,10 @@ async def test_every_check_of_signal_stores(check: Any, make_store: Any) -> None
 @pytest.mark.parametrize("check", session_store_checks.values(), ids=session_store_checks.keys())
 async def test_every_check_of_session_stores(check: Any, make_store: Any) -> None:
     """SES, LSE, SIG, SRV, STP, REC: the rule is in the docstring of each check."""
+    await check(make_store)
+
+
+@pytest.mark.parametrize("check", schedule_store_checks.values(), ids=schedule_store_checks.keys())
+async def test_every_check_of_schedule_stores(check: Any, make_store: Any) -> None:
+    """SCH, SIG: the rule is in the docstring of each check."""
     await check(make_store)

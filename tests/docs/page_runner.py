@@ -4,7 +4,7 @@
 running that page in that folder; what it printed is in ``printed.txt`` there.
 
 A page is one program: its Python blocks, in their order, in one namespace, and between them its files are written and its
-shell blocks are run.
+shell blocks are run. Ports that it names, 8700 to 8799, are others when it runs: free ones.
 """
 
 from __future__ import annotations
@@ -12,13 +12,18 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
+import socket
 import sys
 import traceback
 from pathlib import Path
 
-from tests.docs.pages import runs
+import attrs
+
+from tests.docs.pages import Block, runs
 from tests.docs.shell_blocks import Shell
 
+PORT = re.compile(r"\b87\d\d\b")
 BEFOREHAND = (
     "concorde_trio.gateway",
     "concorde_trio.cli.entry",
@@ -40,13 +45,31 @@ BEFOREHAND = (
 )
 
 
+class Ports:
+    """A free port for each that a page names."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, str] = {}
+
+    def instead(self, block: Block) -> Block:
+        """The block with those."""
+        return attrs.evolve(block, code=PORT.sub(lambda named: self._free(named[0]), block.code))
+
+    def _free(self, named: str) -> str:
+        if named not in self._found:
+            with socket.create_server(("127.0.0.1", 0)) as taken:
+                self._found[named] = str(taken.getsockname()[1])
+        return self._found[named]
+
+
 def run(page: Path, folder: Path) -> None:
     """Run a page in this process, in that folder."""
     os.chdir(folder)
     sys.path.insert(0, str(folder))
     shell = Shell(folder)
     names: dict[str, object] = {"__name__": "__main__", "__file__": str(folder / "page.py")}
-    for block in runs(page):
+    ports = Ports()
+    for block in map(ports.instead, runs(page)):
         if block.file is not None:
             (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
             (folder / block.file).write_text(block.code, encoding="utf-8")

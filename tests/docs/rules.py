@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "docs" / "rules.toml"
 PAGE = ROOT / "docs" / "rules.md"
 
-NAME = re.compile(r"\b((?:SIG|CLM|LCK|RUN|PST|TAG|REC|STP|LSE|SES|SRV)-)(\d+)([ab])?\b")
+NAME = re.compile(r"\b((?:SIG|CLM|LCK|RUN|PST|TAG|REC|STP|LSE|SES|SRV|SCH)-)(\d+)([ab])?\b")
 RANGE = re.compile(rf"{NAME.pattern}(?: to |–){NAME.pattern}")
 
 HEAD = """\

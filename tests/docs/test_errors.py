@@ -50,9 +50,13 @@ def test_what_an_exception_is_besides_stands_there() -> None:
     texts = dict(ENTRY.findall(PAGE))
     for name, value in _classes().items():
         for base in value.__bases__:
-            if base.__name__ in ("ValueError", "TypeError", "RuntimeError", "LookupError") or name.startswith(
-                "Refused"
-            ):
+            if base.__name__ in (
+                "ValueError",
+                "TypeError",
+                "RuntimeError",
+                "LookupError",
+                "WrongState",
+            ) or name.startswith("Refused"):
                 named = base.__name__ == "RequestRefused" or f"`{base.__name__}`" in texts[name].partition("**")[0]
                 assert named, (name, base)
 

@@ -17,7 +17,7 @@ import click
 import pytest
 
 from concorde_trio.cli.commands import program
-from tests.docs.pages import FENCE, ROOT, blocks, links, pages, runs
+from tests.docs.pages import FENCE, ROOT, Block, blocks, links, pages, runs
 
 LANGUAGES = {"python", "sh", "text", "json", "jsonl", "sql", "html", "toml", "ini", "dockerfile"}
 PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages()]
@@ -90,26 +90,27 @@ def test_data_that_a_page_shows_can_be_read(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_exist(page: Path) -> None:
-    """Docs: make targets, and commands and options of concorde-trio, are there, also in what is not run."""
+    """Docs: make targets, and commands and options of concorde-trio, are there, also in what is not run, units and images."""
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     wrong = []
     for block in blocks(page):
-        if block.language != "sh":
-            continue
-        for line in block.code.replace("\\\n", " ").splitlines():
-            if not re.match(r"(?:[A-Z_]+=\S+ )*(?:make|concorde-trio) ", line):
-                continue
-            words = [word for word in shlex.split(line, comments=True) if not re.match(r"[A-Z_]+=", word)]
-            if not words:
-                continue
-            if words[0] == "make":
-                missing = [word for word in words[1:] if word not in targets]
-            elif words[0] == "concorde-trio":
-                missing = _missing(words[1:])
-            else:
-                missing = []
-            wrong += [f"{page.name}:{block.line} {line}: no {word}" for word in missing]
+        for words in _commands(block):
+            missing = [word for word in words[1:] if word not in targets] if words[0] == "make" else _missing(words[1:])
+            wrong += [f"{page.name}:{block.line} {shlex.join(words)}: no {word}" for word in missing]
     assert not wrong
+
+
+def _commands(block: Block) -> Iterator[list[str]]:
+    """What a block has of make and concorde-trio, whoever is told to run it: a shell, systemd, or a container."""
+    if block.language == "dockerfile":
+        yield from (
+            json.loads(found) for found in re.findall(r"^CMD (\[\"concorde-trio\".*\])$", block.code, re.MULTILINE)
+        )
+    elif block.language in ("sh", "ini"):
+        for line in block.code.replace("\\\n", " ").splitlines():
+            command = re.match(r"(?:ExecStart=\S+/|(?:[A-Z_]+=\S+ )*)((?:make|concorde-trio) .*)", line)
+            if command is not None:
+                yield shlex.split(command[1], comments=True)
 
 
 def _missing(words: list[str]) -> list[str]:

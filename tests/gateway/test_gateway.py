@@ -14,7 +14,7 @@ import pytest
 import trio
 from quart_trio import QuartTrio
 
-from concorde_trio import FunctionRuntime, Gateway, Prompt, RunPrompt, Signal, current_run, new_tag
+from concorde_trio import FunctionRuntime, Gateway, PostOutcome, Prompt, RunPrompt, Signal, current_run, new_tag
 from concorde_trio.errors import CannotServe, InvalidHandler, QueueTaken, UsageError
 from concorde_trio.server.endpoint import endpoint_path, read_endpoint
 
@@ -245,3 +245,27 @@ async def test_the_link_that_is_printed_leads_to_a_page_and_an_own_page_goes_bef
     own.gateway.app.add_url_rule("/", "mine", lambda: "my own page")
     async with running(own.gateway) as client:
         assert (await client.get("/")).text == "my own page"
+
+
+@pytest.mark.slow
+async def test_handlers_can_be_given_at_once_and_their_answers_had_by_the_signals_id() -> None:
+    """CLM-3, PST-1, RUN-5: as open_worker takes them, beside those that are added later."""
+    told: list[str] = []
+
+    class Errand:
+        def handle(self, signal: Signal) -> list[Prompt]:
+            return [Prompt(session="ann", text=signal.payload)]
+
+        def post(self, signal: Signal, outcome: PostOutcome) -> None:
+            told.append(str(outcome.runs[0].text))
+
+    async def agent(prompt: RunPrompt) -> str:
+        return f"{prompt.text} is bought"
+
+    gateway = Gateway(store="memory:", runtime=FunctionRuntime(agent), handlers={"errand": Errand()})
+    with pytest.raises(InvalidHandler, match="has a handler already"):
+        gateway.add_handler("errand", Errand())
+    async with running(gateway):
+        signal_id = await gateway.emit("errand", "milk")
+        await gateway.wait_settled(signal_id)
+        assert [run.text for run in await gateway.runs(signal_id)] == told == ["milk is bought"]

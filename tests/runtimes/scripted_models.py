@@ -8,13 +8,14 @@ them cached, and 7. A request to any other path is answered with pong: that is t
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from concorde_trio._sansio.model_events import CallStarted, ModelEvent, ReplyEnd, StopReason, TextDelta, UsageReport
 from concorde_trio.records import Usage
-from concorde_trio.testing.model_dialects import AnthropicDialect, OpenAIDialect, sse
+from concorde_trio.testing.model_dialects import OpenAIDialect, sse
 from concorde_trio.testing.model_server import (
     HeardRequest,
     ModelServer,
@@ -69,10 +70,10 @@ def _answer(request: HeardRequest) -> ServerAnswer:
     return ServerAnswer(pieces=event_stream(dialect.stream([*events, UsageReport(USAGE), ReplyEnd(reason)])))
 
 
-def _dialect(path: str) -> OpenAIDialect | AnthropicDialect | ResponsesDialect | None:
+def _dialect(path: str) -> OpenAIDialect | MessagesDialect | ResponsesDialect | None:
     endings = {
         "/chat/completions": OpenAIDialect,
-        "/messages": AnthropicDialect,
+        "/messages": MessagesDialect,
         "/responses": ResponsesDialect,
     }
     return next((dialect() for end, dialect in endings.items() if path.split("?")[0].endswith(end)), None)
@@ -99,6 +100,40 @@ def _turn(item: dict[str, Any]) -> tuple[str, str]:
     content = item.get("content")
     blocks = content if isinstance(content, list) else [{"text": content}]
     return item.get("role", ""), "\n".join(str(block.get("text", "")) for block in blocks)
+
+
+class MessagesDialect:
+    """Messages as the provider itself streams them: an id for each message, and usage with the stop reason."""
+
+    def stream(self, events: list[ModelEvent]) -> list[bytes]:
+        """See concorde_trio.testing.model_dialects.Dialect."""
+        counts = {"input_tokens": 100, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 0}
+        message: dict[str, Any] = {"id": f"msg_{secrets.token_hex(6)}", "type": "message", "role": "assistant"}
+        opened = {**message, "model": "fake-1", "content": [], "usage": {**counts, "output_tokens": 1}}
+        pieces = [self._event("message_start", message=opened)]
+        for event in events:
+            match event:
+                case TextDelta(text):
+                    pieces.append(
+                        self._event("content_block_start", index=0, content_block={"type": "text", "text": ""})
+                    )
+                    pieces.append(
+                        self._event("content_block_delta", index=0, delta={"type": "text_delta", "text": text})
+                    )
+                case CallStarted(_, id, name, arguments):
+                    block = {"type": "tool_use", "id": id, "name": name, "input": {}}
+                    pieces.append(self._event("content_block_start", index=0, content_block=block))
+                    delta = {"type": "input_json_delta", "partial_json": arguments}
+                    pieces.append(self._event("content_block_delta", index=0, delta=delta))
+                case ReplyEnd(reason):
+                    pieces.append(self._event("content_block_stop", index=0))
+                    stop = {"stop_reason": "tool_use" if reason is StopReason.CALLS else "end_turn"}
+                    pieces.append(self._event("message_delta", delta=stop, usage={**counts, "output_tokens": 7}))
+                    pieces.append(self._event("message_stop"))
+        return pieces
+
+    def _event(self, name: str, **fields: Any) -> bytes:
+        return sse({"type": name, **fields}, name)
 
 
 class ResponsesDialect:

@@ -1,68 +1,14 @@
-"""Streams as four agent programs print them, and the rules that judge them: what an adapter is, as data."""
+"""Streams as four agent programs print them, and the rules of the recipes that judge them."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from concorde_trio.runtimes.command_rules import JsonLines, Rule, UsageRules
+from concorde_trio.runtimes.recipes import CLAUDE_CODE as CLAUDE
+from concorde_trio.runtimes.recipes import CODEX, OPENCODE, PI
 
-_ASSISTANT = {"type": "message_end", "message.role": "assistant"}
-
-PI = JsonLines(
-    end={"type": ["agent_settled", "agent_end"]},
-    state=Rule(when=_ASSISTANT, take="message.stopReason"),
-    ok=["stop", "length"],
-    text=Rule(when=_ASSISTANT, take="message.content.*.text"),
-    error=[Rule(when=_ASSISTANT, take="message.errorMessage")],
-    usage=UsageRules(
-        input=Rule(when=_ASSISTANT, take="message.usage.input", fold="sum"),
-        output=Rule(when=_ASSISTANT, take="message.usage.output", fold="sum"),
-        cached=Rule(when=_ASSISTANT, take="message.usage.cacheRead", fold="sum"),
-        cost=Rule(when=_ASSISTANT, take="message.usage.cost.total", fold="sum"),
-        input_includes_cached=False,
-    ),
-)
-CODEX = JsonLines(
-    end={"type": "turn.completed"},
-    fail={"type": "turn.failed"},
-    text=Rule(when={"type": "item.completed", "item.type": "agent_message"}, take="item.text"),
-    error=[Rule(when={"type": "turn.failed"}, take="error.message")],
-    usage=UsageRules(
-        input=Rule(when={"type": "turn.completed"}, take="usage.input_tokens"),
-        output=Rule(when={"type": "turn.completed"}, take="usage.output_tokens"),
-        cached=Rule(when={"type": "turn.completed"}, take="usage.cached_input_tokens"),
-    ),
-)
-_RESULT = {"type": "result"}
-CLAUDE = JsonLines(
-    end=_RESULT,
-    state=Rule(when=_RESULT, take="is_error"),
-    ok=[False],
-    text=Rule(when={"type": "result", "is_error": False}, take="result"),
-    error=[Rule(when={"type": "result", "is_error": True}, take="result")],
-    usage=UsageRules(
-        input=Rule(when=_RESULT, take="modelUsage.*.inputTokens"),
-        output=Rule(when=_RESULT, take="modelUsage.*.outputTokens"),
-        cached=Rule(when=_RESULT, take="modelUsage.*.cacheReadInputTokens"),
-        cost=Rule(when=_RESULT, take="total_cost_usd"),
-        input_includes_cached=False,
-    ),
-)
-_STEP = {"type": "step_finish"}
-OPENCODE = JsonLines(
-    end={"type": "step_finish", "part.reason": ["stop", "length"]},
-    fail={"type": "error"},
-    text=Rule(when={"type": "text"}, take="part.text"),
-    error=[Rule(when={"type": "error"}, take="error.data.message")],
-    usage=UsageRules(
-        input=Rule(when=_STEP, take="part.tokens.input", fold="sum"),
-        output=Rule(when=_STEP, take="part.tokens.output", fold="sum"),
-        cached=Rule(when=_STEP, take="part.tokens.cache.read", fold="sum"),
-        cost=Rule(when=_STEP, take="part.cost", fold="sum"),
-        input_includes_cached=False,
-    ),
-)
+__all__ = ["CLAUDE", "CODEX", "OPENCODE", "PI"]
 
 
 def stream(*records: dict[str, Any]) -> bytes:

@@ -38,9 +38,7 @@ async def test_pi_as_a_program_of_each_run(census: Census, tmp_path: Path) -> No
         place = PiProgram(command(), cwd=tmp_path / "{session}", env=environment(census, tmp_path, server))
         runtime = PiRuntime(place, sessions=tmp_path / "sessions")
         async with runtime.open(RuntimeContext(queue="real-pi", agent_server_url=server.url)):
-            ping = (
-                f'@@ bash curl -s -H "concorde-run-tag: {TAG}" $AGENT_SERVER_URL/ping; sleep $LABEL &\n@@ text pinged'
-            )
+            ping = f'@@ bash curl -s -H "concorde-run-tag: {TAG}" $AGENT_SERVER_URL/ping; sleep $LABEL >/dev/null 2>&1 &\n@@ text pinged'
             assert await runtime.run(prompt(ping, session="Ann/x")) == RunOutcome.ok(
                 "pinged", usage=Usage(input_tokens=240, output_tokens=14, cached_tokens=40, cost=0.000344)
             )

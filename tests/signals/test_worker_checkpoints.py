@@ -17,7 +17,7 @@ from concorde_trio.signals.views import rebuilt_locks
 from tests.signals.stage import Stage, ended, play, run, settled
 
 TAG = "t-0123456789abcdef"
-CHECKPOINTS = 84
+CHECKPOINTS = 87
 """Steps of all tasks from the start of the program to its end, with scheduler seed 0."""
 
 

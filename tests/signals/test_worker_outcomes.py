@@ -11,6 +11,7 @@ import pytest
 import trio
 import trio.testing
 
+from concorde_trio.errors import UnknownId
 from concorde_trio.records import Prompt, RunOutcome, RunPrompt, RunState, SignalState, Usage
 from concorde_trio.signals.worker import SignalWorker, open_worker
 from concorde_trio.stores.memory import MemoryStore
@@ -167,3 +168,14 @@ async def test_an_exception_that_cannot_even_be_written_out_fails_its_own_run(
     stored, _ = await ending(_raise(error))
     assert (stored.error or "").startswith("SyntaxError: odd")
     assert "SyntaxError: odd" in caplog.text
+
+
+async def test_the_runs_of_a_signal_come_in_the_order_of_its_prompts_with_their_answers(autojump_clock: Clock) -> None:
+    """RUN-5: what the agents answered is had by the id that emit gave."""
+    prompts = [Prompt(session=name, text=name) for name in ("cleo", "ann", "bob")]
+    async with serve(lambda prompt: RunOutcome.ok(f"{prompt.text} did it"), *prompts) as worker:
+        signal_id = await worker.emit("a")
+        await worker.wait_settled(signal_id)
+        assert [run.text for run in await worker.runs(signal_id)] == ["cleo did it", "ann did it", "bob did it"]
+        with pytest.raises(UnknownId):
+            await worker.runs("none")

@@ -8,6 +8,7 @@ import attrs
 
 from concorde_trio._sansio.changes import ClaimSignal, EndRun, QueueRuns, StartRun
 from concorde_trio.records import RequestKind, RunState, Usage
+from concorde_trio.testing.schedule_store_checks.rows import by_cron, once
 from concorde_trio.testing.session_store_checks.samples import AT, LATER, given, said, save, summed
 from concorde_trio.testing.store_checks.samples import SETTLED, new_run, new_signal, settled
 
@@ -18,7 +19,7 @@ ANN, BEA = "ann \u20ac", "b\u00e9a"
 
 
 async def fill(store: Any) -> None:
-    """Signals, runs, sessions, messages, inputs and a request, odd characters and numbers among them."""
+    """Signals, runs, sessions, messages, inputs, a request and schedules, odd characters and numbers among them."""
     signals = [new_signal(f"s{number}", {"n": 0.1 * number}) for number in range(1, LATEST)]
     await store.emit([attrs.evolve(each, key=f"k {place}") for place, each in enumerate(signals)])
     runs = [new_run("s1", position, position, session=ANN, context={"a": [1]}, tag="t" * 16) for position in (1, 2)]
@@ -36,6 +37,8 @@ async def fill(store: Any) -> None:
         ]
     )
     await store.request(RequestKind.CANCEL_SIGNAL, "s3")
+    for schedule in (by_cron(), once(payload='"\u20ac"')):
+        await store.put_schedule(schedule)
     await settled(store, "last", runs=(new_run("last", 3),))
     assert (await store.prune(SETTLED + 1)).signals == 1
 

@@ -53,6 +53,7 @@ async def test_a_copy_has_all_that_the_queue_had_and_gives_out_no_number_again(s
         "signals": LATEST - 1,
         "runs": 2,
         "concorde_requests": 1,
+        "concorde_schedules": 2,
         "sessions": 3,
         "messages": 3,
         "inputs": 2,

@@ -80,6 +80,9 @@ async def test_a_served_or_filled_queue_is_refused_and_a_broken_copy_leaves_no_s
             with pytest.raises(QueueTaken, match="is served by process"):
                 copy_queue(SqliteCopyPlace(source), postgres_copy_place(url))
         await fill(store)
+        async with store.enrol():
+            with pytest.raises(QueueTaken, match="is served by process .* stop all of them first, then copy"):
+                copy_queue(postgres_copy_place(url), SqliteCopyPlace(tmp_path / "copy.db"))
         with pytest.raises(StoreError, match=r"has a queue with rows already \(6 in signals"):
             copy_queue(SqliteCopyPlace(source), postgres_copy_place(url))
     with pytest.raises(StoreError, match="there is no queue in .* to copy"):

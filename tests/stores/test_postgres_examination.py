@@ -48,14 +48,37 @@ async def test_each_planted_fault_is_found_and_nothing_in_a_good_queue(postgres:
                 connection.execute(f"insert into {table} overriding system value select * from kept_{table}")
 
 
-async def test_a_worker_owns_what_runs_and_nobody_after_its_end(postgres: PostgresServer) -> None:
-    """Q-21: the same rows, with a worker and without one."""
+async def test_a_run_is_its_members_while_that_lives_and_nobodys_after_its_end(postgres: PostgresServer) -> None:
+    """Q-21: the same rows, with its member and without it; whether somebody leads is another question."""
     url = postgres.place()
+    schema = url.rpartition("=")[2]
     store = postgres_store(url)
     async with store.open():
         await fill(store)
-        async with store.own():
+        async with store.enrol() as member:
             await start(store)
-            assert examine_postgres(url).served
+            postgres.execute(
+                f"insert into {schema}.concorde_executions (run_id, position, epoch, member, taken_at) "
+                "values ('run-parked-0', 2, 1, %s, 5)",
+                [member.id],
+            )
+            evidence = examine_postgres(url)
+            assert (evidence.served, diagnose(evidence)) == (False, [])
+            async with member.lead() as lead:
+                assert lead is not None
+                assert examine_postgres(url).served
     evidence = examine_postgres(url)
+    assert not evidence.served
     assert [(each.kind, each.ids) for each in diagnose(evidence)] == [("cut", ("run-parked-0",))]
+    for change, rule in (
+        ("update {}.concorde_executions set member = null, taken_at = null", "RUN-1"),
+        ("update {}.runs set state = 'failed', error = 'why', ended_at = 6 where state = 'running'", "RUN-1"),
+        ("update {}.concorde_members set state = 'live', ended_at = null", "REC-2"),
+    ):
+        postgres.execute(change.format(schema))
+        if rule == "REC-2":
+            long_ago = "now() - interval '2 minutes'"
+            postgres.execute(
+                f"insert into {schema}.concorde_leases select id, {long_ago} from {schema}.concorde_members"
+            )
+        assert rule in [each.rule for each in diagnose(examine_postgres(url))], change

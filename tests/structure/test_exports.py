@@ -20,3 +20,15 @@ def test_importing_the_package_imports_no_other_library() -> None:
     code = "import sys, concorde_trio; print(sorted({'trio', 'quart', 'jinja2', 'attrs'} & set(sys.modules)))"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "[]"
+
+
+def test_everything_can_be_looked_at_without_an_extra() -> None:
+    """The package is read by help() and editors, on a machine that has no psycopg too."""
+    code = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "import inspect, concorde_trio\n"
+        "names = {name for name, _ in inspect.getmembers(concorde_trio)}\n"
+        "print(sorted(set(concorde_trio.__all__) - names))"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == "['PostgresStore']"

@@ -1,4 +1,4 @@
-"""What every peer's program shares: what it is asked, the log of its jobs, and what it answers. Nothing but the standard library.
+"""What every peer's program shares: what it is asked, the log of its jobs, and what it answers.
 
 The law: a job logs its key, its number, and when it began and ended, in memory. Order is checked from that alone: of one key, each job
 must begin after the one before it has ended. The time is from the first begin to the last end, so that no peer's own start counts.
@@ -6,11 +6,12 @@ must begin after the one before it has ended. The time is from the first begin t
 
 from __future__ import annotations
 
-import itertools
 import json
 import sys
 import threading
 import time
+
+from order import out_of_order
 
 ASKED = json.loads(sys.stdin.readline())
 JOBS, KEYS, SECONDS = ASKED.get("jobs", 0), ASKED.get("keys", 1), ASKED.get("seconds", 0.0)
@@ -32,17 +33,6 @@ class Log:
         if len(self.ran) >= JOBS:
             self.complete.set()
 
-    def out_of_order(self) -> int:
-        """How many jobs began before the one before them, of the same key, had ended."""
-        by_key: dict[int, dict[int, tuple[float, float]]] = {}
-        for key, number, begun, ended in self.ran:
-            by_key.setdefault(key, {})[number] = (begun, ended)
-        wrong = 0
-        for jobs in by_key.values():
-            ordered = [jobs[number] for number in sorted(jobs)]
-            wrong += sum(begun < ended for (_, ended), (begun, _) in itertools.pairwise(ordered))
-        return wrong
-
     def answer(self, *, version: str, how: str, fsync: str) -> None:
         """The one line of output."""
         distinct = {number for _, number, _, _ in self.ran}
@@ -52,7 +42,7 @@ class Log:
             "ran": len(self.ran),
             "seconds": seconds,
             "emit_seconds": self.emitted,
-            "out_of_order": self.out_of_order(),
+            "out_of_order": out_of_order(self.ran),
             "version": version,
             "how": how,
             "fsync": fsync,

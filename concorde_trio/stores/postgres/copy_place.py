@@ -14,7 +14,7 @@ from concorde_trio.stores import queries
 from concorde_trio.stores.copied_tables import TABLES, CopiedTable, Row
 from concorde_trio.stores.copying import BATCH
 from concorde_trio.stores.postgres.connection import connect, migrate, schema_version
-from concorde_trio.stores.postgres.holder import read_holder
+from concorde_trio.stores.postgres.fleet_reads import leader_row
 from concorde_trio.stores.postgres.pg_errors import passes, store_busy, store_error
 from concorde_trio.stores.postgres.pg_sql import Connection, PostgresReads
 from concorde_trio.stores.postgres.place import place_of, state_folder
@@ -116,9 +116,8 @@ class PostgresCopyPlace:
                         raise StoreError(f"there is no queue in {self.name} to copy")
                     migrate(connection, self._place)
                     # Taken before the first look, so that what is seen is what stays.
-                    connection.execute(
-                        f"lock table {', '.join(table.name for table in TABLES)} in share row exclusive mode"
-                    )
+                    locked = ", ".join([*(table.name for table in TABLES), "concorde_members"])
+                    connection.execute(f"lock table {locked} in share row exclusive mode")
                     self._refuse_served(connection)
                     yield connection
         except psycopg.Error as error:
@@ -129,12 +128,19 @@ class PostgresCopyPlace:
     def _refuse_served(self, connection: Connection) -> None:
         database = PostgresReads(connection)
         free = database.execute("select pg_try_advisory_xact_lock(?)", (self._place.worker_key,)).fetchall()[0][0]
-        owner = read_holder(database.execute("select owner from concorde_meta").fetchall()[0][0])
-        if not free or (owner is not None and not owner.known_dead()):
-            who = "a worker" if owner is None else str(owner)
-            raise QueueTaken(f"the queue {self.name} is served by {who}; stop it first, then copy")
-        programs = state_folder() / f"{queries.queue(database)}.programs"
-        if programs.exists():
+        living = database.execute(
+            "select host, pid from concorde_members join concorde_leases on member = id "
+            "where state in ('live', 'draining') and until > clock_timestamp() order by started_at"
+        ).fetchall()
+        leader = leader_row(database)
+        if living:
+            members = ", ".join(f"process {pid} on {host}" for host, pid in living)
+            raise QueueTaken(f"the queue {self.name} is served by {members}; stop all of them first, then copy")
+        if not free or (leader.member is None and leader.owner is not None and not leader.owner.known_dead()):
+            raise QueueTaken(
+                f"the queue {self.name} is served by {leader.owner or 'a worker'}; stop it first, then copy"
+            )
+        for programs in state_folder().glob(f"{queries.queue(database)}*.programs"):
             descriptor = open_lock_file(programs)
             try:
                 if not try_lock(descriptor):

@@ -20,6 +20,7 @@ import psycopg
 import trio
 
 from concorde_trio._sansio.changes import Change
+from concorde_trio._sansio.schedules import ScheduleRecord
 from concorde_trio._sansio.session_changes import SessionChange
 from concorde_trio.errors import UsageError
 from concorde_trio.messages import Message
@@ -27,7 +28,7 @@ from concorde_trio.records import NewSignal, Request, RequestKind, Run, SignalRe
 from concorde_trio.sessions.store import SessionFilter, SessionRecord, StoredInput, StoredSession
 from concorde_trio.signals.fleet import FleetView
 from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter, Transaction
-from concorde_trio.stores import queries, session_queries, transactions
+from concorde_trio.stores import queries, schedule_works, session_queries, transactions
 from concorde_trio.stores.change_checks import check_payloads
 from concorde_trio.stores.change_plan import plan
 from concorde_trio.stores.pauses import pauses
@@ -44,6 +45,8 @@ from concorde_trio.stores.postgres.reader import PostgresReader
 from concorde_trio.stores.postgres.transaction import JoinedTransaction, PostgresTransaction
 from concorde_trio.stores.postgres.write_session import PostgresWriteSession, origin_of
 from concorde_trio.stores.programs import programs_dead
+from concorde_trio.stores.schedule_works import ScheduleWork
+from concorde_trio.stores.sql_schedules import SqlSchedules
 from concorde_trio.stores.thread_writer import ThreadWriter
 from concorde_trio.stores.works import AddRequest, Apply, Emit, OwnWork, Prune, PruneSessions
 
@@ -59,7 +62,7 @@ WORKER_PATIENCE = 20
 """How many times longer than others a worker waits for the database; losing the queue ends it sooner."""
 
 
-class PostgresStore:
+class PostgresStore(SqlSchedules):
     """A queue in the database that ``url`` names, in a schema of its own.
 
     ``url``: ``postgresql://user:password@host:port/database``, or all else that libpq takes in one (several hosts for a
@@ -301,6 +304,10 @@ class PostgresStore:
             work = MemberApply(work.plan, self._member.id)
         await writer.write(work, self._patience * WORKER_PATIENCE)
 
+    async def _write_schedules(self, work: ScheduleWork, *, by_worker: bool) -> Any:
+        writer, _ = self._opened()
+        return await writer.write(work, self._patience * (WORKER_PATIENCE if by_worker else 1))
+
     async def request(self, kind: RequestKind, target: str) -> None:
         """Leave an operator's request for the worker."""
         writer, _ = self._opened()
@@ -385,6 +392,10 @@ class PostgresStore:
         """How many rows ``prune`` would remove now."""
         old = statement("write/old_sessions", self._place.schema).replace("%s", "?")
         return await self._read(partial(queries.prunable, before=before, old_sessions=old, no_limit=None))
+
+    async def schedules(self) -> list[ScheduleRecord]:
+        """All schedules, by name."""
+        return await self._read(schedule_works.schedules)
 
     # --- sessions -------------------------------------------------------------------------------------------
 

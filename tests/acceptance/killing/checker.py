@@ -40,13 +40,17 @@ class Evidence:
 
 def faults(evidence: Evidence) -> list[str]:
     """Every rule that this evidence breaks, in words; an empty list if all is well."""
+    return [*history_faults(evidence), *_wrongly_failed(evidence)]
+
+
+def history_faults(evidence: Evidence) -> list[str]:
+    """The same, but for which signals may have failed."""
     return [
         *_unsettled(evidence),
         *_twice(evidence),
         *_out_of_order(evidence),
         *_overlaps(evidence),
         *_post_overlaps(evidence),
-        *_wrongly_failed(evidence),
         *(f"REC-6: process {pid} was left" for pid in evidence.left),
     ]
 

@@ -51,7 +51,7 @@ class Work:
             Prompt(
                 session=run["session"],
                 resources=run["resources"],
-                text=json.dumps({"run": f"{number}.{index}", "journal": self.journal.path, "ms": run["ms"]}),
+                text=json.dumps({**run, "run": f"{number}.{index}", "journal": self.journal.path}),
             )
             for index, run in enumerate(signal.payload["runs"])
         ]

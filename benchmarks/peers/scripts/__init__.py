@@ -1,0 +1,1 @@
+"""The peers' programs: each is run by the Python of its own environment, in this folder."""

@@ -1,0 +1,1 @@
+delete from /*schema*/concorde_schedules where name = %s

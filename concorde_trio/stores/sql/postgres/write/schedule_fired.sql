@@ -1,0 +1,1 @@
+update /*schema*/concorde_schedules set signal_id = %s where name = %s

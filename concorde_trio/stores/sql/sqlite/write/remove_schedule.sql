@@ -1,0 +1,1 @@
+delete from concorde_schedules where name = ?

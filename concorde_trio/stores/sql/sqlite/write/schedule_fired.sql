@@ -1,0 +1,1 @@
+update concorde_schedules set signal_id = ? where name = ?

@@ -1,0 +1,1 @@
+"""Checks of schedule stores: each function is one sentence."""
