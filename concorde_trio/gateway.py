@@ -33,11 +33,12 @@ from concorde_trio.server.serving import ServerLimits, serve
 from concorde_trio.sessions.harness import SessionHarness
 from concorde_trio.signals.fleet import for_fleet
 from concorde_trio.signals.handlers import Handlers, RegisteredHandler
+from concorde_trio.signals.lone_life import owned
 from concorde_trio.signals.options import worker_options
 from concorde_trio.signals.runtime import Runtime
 from concorde_trio.signals.schedules import Schedules
 from concorde_trio.signals.store import SignalStore, Transaction
-from concorde_trio.signals.worker import SignalWorker, owned
+from concorde_trio.signals.worker import SignalWorker
 from concorde_trio.stores.urls import open_store
 
 logger = logging.getLogger("concorde_trio.gateway")

@@ -91,7 +91,7 @@ class Fleet:
             "select member from {}.concorde_executions join {}.runs on runs.id = run_id "
             f"where session = '{session}' and member is not null"
         )
-        while not (found := await trio.to_thread.run_sync(self.sql, text)):
+        while not (found := await trio.to_thread.run_sync(self.sql, text)):  # noqa: ASYNC110
             await trio.sleep(0.01)
         return str(found[0][0])
 
@@ -103,7 +103,7 @@ class Fleet:
 async def until(true: Callable[[], bool]) -> None:
     """Wait until this is so."""
     with trio.fail_after(SOON):
-        while not true():
+        while not true():  # noqa: ASYNC110
             await trio.sleep(0.01)
 
 

@@ -58,7 +58,9 @@ class PostgresMembership:
         self.patience = store.patience
         self.holder = this_holder(self.id, self.lease)
         self.line = Line(self.place, f"concorde-trio member {self.id[:12]}")
-        self.lead_line = Line(self.place, f"concorde-trio leader {self.id[:12]}")  # another, for a lease waits for nothing
+        self.lead_line = Line(
+            self.place, f"concorde-trio leader {self.id[:12]}"
+        )  # another, for a lease waits for nothing
         self.over: LeaseLost | None = None
         self.leads = False
         self.lead_lost = trio.Event()
