@@ -8,6 +8,7 @@ app's nursery, whose failures are only logged.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 from collections.abc import Callable, Mapping
@@ -30,12 +31,14 @@ from concorde_trio.server.endpoint import write_endpoint
 from concorde_trio.server.heads import RequestLimits
 from concorde_trio.server.serving import ServerLimits, serve
 from concorde_trio.sessions.harness import SessionHarness
+from concorde_trio.signals.fleet import for_fleet
 from concorde_trio.signals.handlers import Handlers, RegisteredHandler
+from concorde_trio.signals.lone_life import owned
 from concorde_trio.signals.options import worker_options
 from concorde_trio.signals.runtime import Runtime
 from concorde_trio.signals.schedules import Schedules
 from concorde_trio.signals.store import SignalStore, Transaction
-from concorde_trio.signals.worker import SignalWorker, owned
+from concorde_trio.signals.worker import SignalWorker
 from concorde_trio.stores.urls import open_store
 
 logger = logging.getLogger("concorde_trio.gateway")
@@ -185,7 +188,12 @@ class Gateway:
                     with ExitStack() as stack:
                         database = getattr(self.store, "path", None)
                         if database is not None:
-                            endpoint = write_endpoint(database, url=self.url, token=self.access.operator_token)
+                            endpoint = write_endpoint(
+                                database,
+                                url=self.url,
+                                token=self.access.operator_token,
+                                member=str(os.getpid()) if for_fleet(self.store) else "",
+                            )
                             stack.enter_context(endpoint)
                         logger.info("serving at %s", self.url)
                         await self.worker.run(

@@ -32,6 +32,7 @@ COMMANDS = {
     "cancel": "change",
     "retry": "change",
     "prune": "prune",
+    "fleet": "fleet",
     "copy": "copy",
     "doctor": "doctor",
     "openapi": "openapi",

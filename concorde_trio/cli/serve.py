@@ -38,6 +38,11 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port; 0 is any free one.")
 @click.option("--drain-for", type=Duration(), help="After so long, a drain becomes a park: 10m.")
 @click.option("--park-for", type=Duration(), help="After so long, a park becomes a cancel: 30s.")
+@click.option(
+    "--capacity",
+    type=click.IntRange(1),
+    help="Execute at most so many runs at once here; other processes on the same PostgreSQL queue take the rest.",
+)
 @click.option("--wait", is_flag=True, help="Wait for another worker of this queue to end.")
 @click.option(
     "--log-level",
@@ -58,6 +63,7 @@ def serve(
     port: int | None,
     drain_for: float | None,
     park_for: float | None,
+    capacity: int | None,
     wait: bool,
     log_level: str,
     log_json: bool,
@@ -79,7 +85,7 @@ def serve(
     """
     gateway = load_gateway(target)
     _override(gateway, host, port)
-    _override_options(gateway, drain_for, park_for, wait)
+    _override_options(gateway, drain_for, park_for, wait, capacity)
     _log(log_level.upper(), gateway.worker.mask if log_json else None)
     hard_stop = HardStop(gateway, logger)
     hard_stop.start()
@@ -138,12 +144,15 @@ def _override(gateway: Gateway, host: str | None, port: int | None) -> None:
         gateway.port = port
 
 
-def _override_options(gateway: Gateway, drain_for: float | None, park_for: float | None, wait: bool) -> None:
+def _override_options(
+    gateway: Gateway, drain_for: float | None, park_for: float | None, wait: bool, capacity: int | None
+) -> None:
     options = gateway.worker.options
     gateway.worker.options = attrs.evolve(
         options,
         drain_for=options.drain_for if drain_for is None else drain_for,
         park_for=options.park_for if park_for is None else park_for,
+        capacity=options.capacity if capacity is None else capacity,
         wait_for_queue=options.wait_for_queue or wait,
     )
 

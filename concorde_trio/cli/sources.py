@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import click
 
 from concorde_trio.cli.client import ask
-from concorde_trio.errors import ServerGone, UnknownId
+from concorde_trio.errors import RequestRefused, ServerGone, UnknownId
 from concorde_trio.server.endpoint import Endpoint, read_endpoint
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from concorde_trio.signals.documents import Document
 
 T = TypeVar("T")
+
+TO_ANOTHER = 307
+"""What a member of a fleet answers that does not lead it: what the leader would say stands in the database too."""
 
 
 class Source(Protocol):
@@ -145,6 +148,9 @@ class Either:
                 raise click.ClickException(
                     f"{gone}; it may have taken the request or not, look at what `concorde-trio signals` says."
                 ) from None
+        except RequestRefused as refused:
+            if refused.status != TO_ANOTHER:
+                raise
         return question(self._second())
 
     def signals(self, *, kind: str | None, state: str | None, limit: int) -> Document:

@@ -19,12 +19,13 @@ from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from werkzeug.routing import RequestRedirect, Rule
 
-from concorde_trio.errors import UsageError
+from concorde_trio.errors import SessionElsewhere, UsageError
 from concorde_trio.server.access import Access
 from concorde_trio.server.agent_routes import agent_routes
 from concorde_trio.server.answers import answer_problem
 from concorde_trio.server.attribution import Attribution
 from concorde_trio.server.closing import NAME, server_closing
+from concorde_trio.server.elsewhere import session_elsewhere, to_leader
 from concorde_trio.server.event_routes import event_routes
 from concorde_trio.server.faults import describe
 from concorde_trio.server.group_errors import hear_all_errors
@@ -129,6 +130,10 @@ def agent_server(
         logins.check_operator(request.method, _headers())
         if worker.status == "stopped":
             raise Problem(503, "the worker has stopped; ask again once it is back")
+        await worker.learn_tags()
+
+    async def leader() -> None:
+        await to_leader(worker)
 
     async def agent() -> None:
         logins.check_agent(request.method, _headers())
@@ -137,6 +142,8 @@ def agent_server(
     for make in (signal_routes, run_routes, lock_routes, schedule_routes, session_routes, session_live, event_routes):
         routes = make(worker)
         routes.before_request(operator)
+        if make in (lock_routes, event_routes):
+            routes.before_request(leader)
         ours.register_blueprint(routes)
     for routes in (agent_routes(worker), metrics_routes(worker), reference_routes()):
         routes.before_request(agent)
@@ -236,7 +243,10 @@ def _refusing(worker: Worker, *, ours: bool) -> Callable[[Exception], Awaitable[
     """An error handler: every exception as a problem document; ``ours``: of a built-in route."""
 
     async def refuse(error: Exception) -> Response:
-        problem = _http_problem(error) if isinstance(error, HTTPException) else problem_of(error)
+        if isinstance(error, SessionElsewhere):
+            problem: ProblemDocument | None = session_elsewhere(error)
+        else:
+            problem = _http_problem(error) if isinstance(error, HTTPException) else problem_of(error)
         if problem is None or (problem.status == 503 and not isinstance(error, Problem)):
             # What the user's code says of itself helps them; of ours it could be what a client sent.
             said = describe(error) if ours else "".join(traceback.format_exception(error))

@@ -10,6 +10,7 @@ Imports next to nothing: the command line reads it in every command.
 from __future__ import annotations
 
 import fcntl
+import glob
 import json
 import os
 import secrets
@@ -36,21 +37,21 @@ class Endpoint:
     started: float
 
 
-def endpoint_path(database: str | os.PathLike[str]) -> Path:
-    """The endpoint file of a database: beside the real file, whatever links led to it."""
-    return Path(os.path.realpath(database) + ".endpoint")
+def endpoint_path(database: str | os.PathLike[str], member: str = "") -> Path:
+    """The endpoint file of a database: beside the real file, whatever links led to it; of a fleet, one a ``member``."""
+    return Path(os.path.realpath(database) + ".endpoint" + (f".member-{member}" if member else ""))
 
 
 @contextmanager
-def write_endpoint(database: str | os.PathLike[str], *, url: str, token: str) -> Iterator[Endpoint]:
+def write_endpoint(database: str | os.PathLike[str], *, url: str, token: str, member: str = "") -> Iterator[Endpoint]:
     """While entered, commands find this process by ``database``. Enter it once the server listens.
 
     The file has mode 0600 from its first byte, appears whole or not at all, and is removed on leaving (unless a
-    later worker has put its own there). Raises OSError when the folder cannot be written.
+    later worker has put its own there). ``member``: its name where several processes may serve the queue. Raises OSError when the folder cannot be written.
     """
     endpoint = Endpoint(url=url.rstrip("/"), token=token, pid=os.getpid(), started=time.time())
-    path = endpoint_path(database)
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    path = endpoint_path(database, member)
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.draft")
     descriptor = keep_from_forks(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
         try:
@@ -69,9 +70,23 @@ def write_endpoint(database: str | os.PathLike[str], *, url: str, token: str) ->
 
 
 def read_endpoint(database: str | os.PathLike[str]) -> Endpoint | None:
-    """The gateway that serves ``database`` now, None when none does or the file is not ours to read."""
+    """The gateway that serves ``database`` now, None when none does or the file is not ours to read.
+
+    Of a fleet's processes on this machine, the one that began last.
+    """
+    path = endpoint_path(database)
+    alone = _read(path)
+    if alone is not None:
+        return alone
+    members = [
+        _read(each) for each in path.parent.glob(f"{glob.escape(path.name)}.member-*") if each.suffix != ".draft"
+    ]
+    return max((each for each in members if each is not None), key=lambda each: each.started, default=None)
+
+
+def _read(path: Path) -> Endpoint | None:
     try:
-        descriptor = os.open(endpoint_path(database), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return None
     try:

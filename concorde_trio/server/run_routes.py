@@ -13,6 +13,7 @@ from concorde_trio.records import JSON, Run, RunState
 from concorde_trio.server.answers import answer, page
 from concorde_trio.server.asked import Asked, serve
 from concorde_trio.server.declarations import LIMIT, Answer, Operation, path, query
+from concorde_trio.server.elsewhere import to_leader
 from concorde_trio.server.seam import Worker
 from concorde_trio.server.values import BEFORE, Id, Moment, Name, OneOf, Text, is_id
 from concorde_trio.signals.documents import run_document
@@ -87,6 +88,8 @@ def run_routes(worker: Worker) -> Blueprint:
     async def one_run(asked: Asked) -> Response:
         """A run."""
         run = await _find(worker, asked["run_id"])
+        if run.state is RunState.PENDING:
+            await to_leader(worker)  # which knows for whom it waits
         return answer(shown_runs(worker, [run])(run))
 
     @serve(routes, CANCEL)

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from concorde_trio.records import JSON, NewSignal, RunInfo
 from concorde_trio.signals.event_bus import EventBus
+from concorde_trio.signals.fleet import LeaderSeen
 from concorde_trio.signals.in_hand import InHand
 from concorde_trio.signals.schedules import Schedules
 from concorde_trio.signals.store import SignalStore
@@ -84,6 +85,19 @@ class Worker(Protocol):
 
     def locks(self, shown: int | None = None) -> list[LockView]:
         """What is held and who waits."""
+        ...
+
+    @property
+    def leads(self) -> bool:
+        """Whether the lock table is here, and not at another member of the fleet."""
+        ...
+
+    async def leader(self) -> LeaderSeen | None:
+        """Who leads the fleet, None if nobody does."""
+        ...
+
+    async def learn_tags(self) -> None:
+        """Know every tag that is live anywhere, so that it is masked here (TAG-4)."""
         ...
 
     @property

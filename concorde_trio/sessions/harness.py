@@ -329,9 +329,10 @@ class SessionHarness:
 
     async def _check_here(self, name: str) -> None:
         loop = self._loops.get(name)
-        if self._fleet is not None and (loop is None or loop.machine.run is None):
-            if (found := await self._fleet.elsewhere(name)) is not None:
-                raise SessionElsewhere(name, found[0])
+        if self._fleet is None or (loop is not None and loop.machine.run is not None):
+            return
+        if (found := await self._fleet.elsewhere(name)) is not None:
+            raise SessionElsewhere(name, found[0])
 
     async def _loop(self, name: str) -> SessionLoop:
         while True:

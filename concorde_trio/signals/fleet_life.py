@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -17,6 +17,7 @@ import trio
 from concorde_trio import events
 from concorde_trio._sansio.dispatch import Dispatcher
 from concorde_trio._sansio.reports import KindInfo, StopMode
+from concorde_trio._sansio.run_tags import RunTags
 from concorde_trio.errors import LeaseLost, StoreBusy, StoreError
 from concorde_trio.failures import alone, not_cancelled
 from concorde_trio.records import RunInfo
@@ -68,6 +69,7 @@ class FleetLife:
         self._joining = trio.CancelScope()
         self._member: Membership | None = None
         self._alone = False
+        self._seen: RunTags[str] = RunTags()
 
     def stop(self, mode: StopMode) -> None:
         """Leave the fleet, or more strictly (STP-4)."""
@@ -87,15 +89,32 @@ class FleetLife:
 
     def mask(self, text: str) -> str:
         """TAG-4, of all tags that this process knows."""
-        if self.executor is not None:
-            text = self.executor.tags.mask(text)
-        return text if self.core is None else self.core.tags.mask(text)
+        for tags in self._tags():
+            text = tags.mask(text)
+        return text
 
     def mask_json(self, value: Any) -> Any:
         """The same in every string."""
+        for tags in self._tags():
+            value = tags.mask_json(value)
+        return value
+
+    def _tags(self) -> Iterator[RunTags[str]]:
+        """Of runs here, of all runs if this one leads, and of all that there were when somebody looked."""
         if self.executor is not None:
-            value = self.executor.tags.mask_json(value)
-        return value if self.core is None else self.core.tags.mask_json(value)
+            yield self.executor.tags
+        if self.core is not None:
+            yield self.core.tags
+        else:
+            yield self._seen
+
+    async def learn_tags(self) -> None:
+        """Look for all tags that are live, unless this one leads and knows."""
+        if self.core is None and self._member is not None:
+            seen: RunTags[str] = RunTags()
+            for tag in await self._store.tags():
+                seen.expect(tag)
+            self._seen = seen
 
     async def leader(self) -> LeaderSeen | None:
         """Who leads, as far as is known."""

@@ -5,8 +5,9 @@ The law: what it opens is closed in reverse, and only once nothing of the driver
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+import logging
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Protocol
 
 import trio
@@ -17,12 +18,14 @@ from concorde_trio._sansio.reports import KindInfo, StopMode
 from concorde_trio.records import RunInfo
 from concorde_trio.signals.driver import Driver
 from concorde_trio.signals.event_bus import EventBus
-from concorde_trio.signals.fleet import LeaderSeen
+from concorde_trio.signals.fleet import LeaderSeen, for_fleet
 from concorde_trio.signals.handlers import Handlers
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.runtime import OpenableRuntime, Runtime, RuntimeContext
 from concorde_trio.signals.schedules import Schedules
 from concorde_trio.signals.store import SignalStore
+
+logger = logging.getLogger("concorde_trio.worker")
 
 
 class LifeReports(Protocol):
@@ -59,6 +62,16 @@ def kinds_of(runtime: Runtime, handlers: Handlers) -> dict[str, KindInfo]:
         kind: KindInfo(holds=handler.post is not None, repeatable=handler.repeatable)
         for kind, handler in handlers.items()
     }
+
+
+@asynccontextmanager
+async def owned(store: SignalStore, options: WorkerOptions) -> AsyncIterator[None]:
+    """Be the queue's one worker (REC-1), where there is one; a fleet's worker is one of its members instead."""
+    if for_fleet(store):
+        yield
+        return
+    async with store.own(wait=options.wait_for_queue, waiting=logger.warning):
+        yield
 
 
 class LoneLife:
@@ -116,6 +129,9 @@ class LoneLife:
         """There is no fleet."""
         await trio.lowlevel.checkpoint()
         return None
+
+    async def learn_tags(self) -> None:
+        """All are known."""
 
     async def run(self, kinds: Mapping[str, KindInfo], url: str | None, reports: LifeReports) -> None:
         """Until stopped."""

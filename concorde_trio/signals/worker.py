@@ -35,7 +35,7 @@ from concorde_trio.signals.fleet import LeaderSeen, for_fleet
 from concorde_trio.signals.fleet_life import FleetLife
 from concorde_trio.signals.handlers import Handlers, as_handlers
 from concorde_trio.signals.in_hand import InHand
-from concorde_trio.signals.lone_life import LoneLife, kinds_of
+from concorde_trio.signals.lone_life import LoneLife, kinds_of, owned
 from concorde_trio.signals.options import WorkerOptions, worker_options
 from concorde_trio.signals.prompts import PROMPT_LIMIT
 from concorde_trio.signals.runtime import Runtime
@@ -235,6 +235,11 @@ class SignalWorker:
     @property
     def _driver(self) -> Driver | None:
         return None if self._life is None else self._life.driver
+
+    async def learn_tags(self) -> None:
+        """In a fleet: know every tag that is live anywhere, so that ``mask`` hides it here too (TAG-4)."""
+        if self._life is not None:
+            await self._life.learn_tags()
 
     # --- looking ------------------------------------------------------------------------------------------------
 
@@ -447,16 +452,6 @@ class _Reports:
 
     def settled(self) -> None:
         self._worker._wake_waiters()
-
-
-@asynccontextmanager
-async def owned(store: SignalStore, options: WorkerOptions) -> AsyncIterator[None]:
-    """Be the queue's one worker (REC-1), where there is one; a fleet's worker is one of its members instead."""
-    if for_fleet(store):
-        yield
-        return
-    async with store.own(wait=options.wait_for_queue, waiting=logger.warning):
-        yield
 
 
 @asynccontextmanager

@@ -25,6 +25,7 @@ from concorde_trio.stores.postgres import fleet_reads
 from concorde_trio.stores.postgres.beside import beside
 from concorde_trio.stores.postgres.fleet_reads import LeaderRow
 from concorde_trio.stores.postgres.fleet_works import EndLeases, LeaderApply, RecallOffers, tell
+from concorde_trio.stores.postgres.line import Line
 from concorde_trio.stores.postgres.owner import GRACE
 from concorde_trio.stores.postgres.pg_errors import passes, store_error
 from concorde_trio.stores.postgres.pg_sql import PostgresReads
@@ -37,14 +38,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger("concorde_trio.stores")
 
 WORKER_PATIENCE = 20
+"""How many times longer than others a leader waits for the database; a lost lease ends it sooner."""
+
+BEATS = 5
+"""Looks in a lease at whether the lock is held."""
 
 
 @asynccontextmanager
 async def leading(member: PostgresMembership) -> AsyncIterator[PostgresLeadership | None]:
     """Lead while the block runs; None if it cannot be now."""
     member.check()
+    line = member.lead_line
     try:
-        epoch, before = await member.line.ask(partial(_take, member=member))
+        epoch, before = await line.ask(partial(_take, member=member))
     except psycopg.Error as error:
         if not passes(error):
             raise store_error(error, member.place) from error
@@ -60,7 +66,7 @@ async def leading(member: PostgresMembership) -> AsyncIterator[PostgresLeadershi
         writer = member.store.leaders_writer(member.id)
         try:
             await writer.open()
-            async with beside(partial(_watch, member)):
+            async with beside(partial(_watch, member, line)):
                 yield PostgresLeadership(member, writer, epoch)
         finally:
             await writer.close()  # noqa: ASYNC102  Shielded and bounded inside.
@@ -68,13 +74,21 @@ async def leading(member: PostgresMembership) -> AsyncIterator[PostgresLeadershi
         member.leads = False
         with trio.move_on_after(5 if member.over is None else 0, shield=True):
             try:
-                await member.line.ask(partial(_lay_down, member=member, epoch=epoch))
+                await line.ask(partial(_lay_down, member=member, epoch=epoch))
             except psycopg.Error as error:
                 logger.info("could not say that the lead of %s was laid down: %s", member.place.name, error)
 
 
-async def _watch(member: PostgresMembership) -> None:
-    await member.lead_lost.wait()
+async def _watch(member: PostgresMembership, line: Line) -> None:
+    """Return never: LeaseLost once another one leads. A connection that was lost has to have the lock again."""
+    while not member.lead_lost.is_set():
+        with trio.move_on_after(member.lease / BEATS):
+            await member.lead_lost.wait()
+        try:
+            with trio.move_on_after(member.lease / BEATS):
+                await line.ask(partial(_take_lock, member=member))
+        except psycopg.Error as error:
+            logger.info("the lock of who leads %s is not held at this moment: %s", member.place.name, error)
     raise LeaseLost(f"member {member.id[:12]} does not lead the fleet of {member.place.name} any more")
 
 
@@ -85,12 +99,24 @@ def _take(database: PostgresReads, member: PostgresMembership) -> tuple[int | No
         return None, None
     if row.member is not None and row.member != member.id:
         _terminate(database, row)
-    if not member.take_lock(database):
+    if not _take_lock(database, member):
         return None, None
     epoch = _entered(database, row, member) if _left(row, member) else None
     if epoch is None:
         database.execute("select pg_advisory_unlock(?)", (member.place.worker_key,))
     return epoch, row.member if row.holder is not None and row.holder.known_dead() else None
+
+
+def _take_lock(database: PostgresReads, member: PostgresMembership) -> bool:
+    """Whether this connection has the leader's advisory lock, once."""
+    key = member.place.worker_key
+    found: bool = database.execute(
+        "select case when exists (select 1 from pg_locks where locktype = 'advisory' and granted "
+        "and pid = pg_backend_pid() and objsubid = 1 and (classid::bigint << 32 | objid::bigint) = ?) "
+        "then true else pg_try_advisory_lock(?) end",
+        (key, key),
+    ).fetchall()[0][0]
+    return found
 
 
 def _free(row: LeaderRow, member: PostgresMembership) -> bool:
@@ -108,7 +134,7 @@ def _left(row: LeaderRow, member: PostgresMembership) -> bool:
 
 
 def _terminate(database: PostgresReads, row: LeaderRow) -> None:
-    names = [f"concorde-trio {what}" for what in (f"member {row.member or ''}"[:19], f"writer {row.member or ''}"[:19])]
+    names = [f"concorde-trio {what} {(row.member or '')[:12]}" for what in ("member", "leader", "writer")]
     names.append(f"concorde-trio writer {row.writer}")
     database.execute(
         "select pg_terminate_backend(pid) from pg_stat_activity where application_name = any(?) and pid <> pg_backend_pid()",

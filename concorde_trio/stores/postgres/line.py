@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+import trio
+
 from concorde_trio.processes.fork_safety import forget_lock, keep_from_forks
 from concorde_trio.stores.postgres.connection import connect
 from concorde_trio.stores.postgres.pg_sql import Connection, PostgresReads
@@ -25,14 +27,14 @@ class Line:
         self._place = place
         self._connection: Connection | None = None
         self._descriptor: int | None = None
-
-    @property
-    def connected(self) -> bool:
-        """Whether it has a connection, which may be lost all the same."""
-        return self._connection is not None
+        self._asking = trio.Lock()
 
     async def ask(self, call: Callable[[PostgresReads], T]) -> T:
-        """What ``call`` gives, in a thread. Whatever it raises of psycopg's, the connection is closed."""
+        """What ``call`` gives, in a thread, one call after another. Whatever it raises, the connection is closed."""
+        async with self._asking:
+            return await self._ask(call)
+
+    async def _ask(self, call: Callable[[PostgresReads], T]) -> T:
         if self._connection is None:
             self._connection = await connected_in_thread(lambda: connect(self._place, self.name))
             # What it locks would be locked for as long as a forked child lives.

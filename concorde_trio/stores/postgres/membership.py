@@ -58,6 +58,9 @@ class PostgresMembership:
         self.patience = store.patience
         self.holder = this_holder(self.id, self.lease)
         self.line = Line(self.place, f"concorde-trio member {self.id[:12]}")
+        self.lead_line = Line(
+            self.place, f"concorde-trio leader {self.id[:12]}"
+        )  # another, for a lease waits for nothing
         self.over: LeaseLost | None = None
         self.leads = False
         self.lead_lost = trio.Event()
@@ -100,6 +103,7 @@ class PostgresMembership:
                 self.over = LeaseLost(f"member {self.id[:12]} has left the fleet of {self.place.name}")
             alive_here(self.id, False)
             self.line.close()
+            self.lead_line.close()
 
     async def _join(self) -> None:
         until = trio.current_time() + self.patience
@@ -169,9 +173,6 @@ class PostgresMembership:
             await trio.sleep(pause)
 
     def _write_renewal(self, database: PostgresReads) -> tuple[bool, bool]:
-        if self.leads:
-            # A connection that was made again has to have the lock again; nobody else takes the lead meanwhile.
-            self.take_lock(database)
         renewed = database.execute(
             "update concorde_leases set until = clock_timestamp() + ? * interval '1 second' where member = ?",
             (self.lease, self.id),
@@ -180,17 +181,6 @@ class PostgresMembership:
             "select member is not distinct from ? from concorde_leader", (self.id,)
         ).fetchall()[0][0]
         return renewed == 1, leads
-
-    def take_lock(self, database: PostgresReads) -> bool:
-        """Whether this connection has the leader's advisory lock, once."""
-        key = self.place.worker_key
-        found: bool = database.execute(
-            "select case when exists (select 1 from pg_locks where locktype = 'advisory' and granted "
-            "and pid = pg_backend_pid() and objsubid = 1 and (classid::bigint << 32 | objid::bigint) = ?) "
-            "then true else pg_try_advisory_lock(?) end",
-            (key, key),
-        ).fetchall()[0][0]
-        return found
 
     def _renewed(self, monotonic: float, now: float) -> None:
         left = self.lease * (1 - MARGIN)
