@@ -107,7 +107,7 @@ class Attempt:
     async def watch(self, program: Program, idle_limit: float | None, time_limit: float | None) -> None:
         """Until the program has ended; stop it when it is silent or at work for too long."""
         self._program = program
-        if self.limited is not None:
+        if self.limited is not None or self.stopped is not None:
             program.stop()
         end = trio.current_time() + (time_limit or float("inf"))
         while True:
