@@ -80,7 +80,7 @@ class Attempt:
             if self._program is not None:
                 self._program.stop()
             return
-        self.conversation = attrs.evolve(old, native_id=native_id, known=True, used=old.used if old.known else None)
+        self.conversation = attrs.evolve(old, native_id=native_id, known=True)
         with trio.move_on_after(LEARN) as scope:
             seen = partial(self._session.seen, self._prompt.session, self.conversation)
             await trio.to_thread.run_sync(seen, abandon_on_cancel=True)

@@ -2,7 +2,7 @@
 
 ``tool CODE`` runs shell in a session of its own until it ends or is aborted, as pi's tools do. ``deaf``: it ignores all that it is asked from then
 on, the end of its stdin and SIGTERM included. ``exit TEXT``: it says TEXT on stderr and ends with status 3. ``where`` answers
-with its folder and environment.
+with its folder and environment. When it leaves by itself it makes a file ``left``.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ def main() -> None:
             sys.exit(3)
         else:
             reply(json.dumps([os.getcwd(), dict(os.environ)]), "stop")
+    open("left", "w").close()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ import pytest
 import trio
 
 from concorde_trio.errors import UsageError
+from concorde_trio.processes.sweep import new_marker
 from concorde_trio.records import RunOutcome, RunState
 from concorde_trio.runtimes.pi import PiRuntime
 from concorde_trio.runtimes.pi_where import PiProgram
 from concorde_trio.signals.runtime import RuntimeContext
-from tests.processes.census import PATH, Census, until
+from tests.processes.census import PATH, Census, is_alive, until
 from tests.runtimes.agents import prompt
 
 pytestmark = pytest.mark.slow
@@ -39,6 +41,7 @@ async def test_a_program_gets_its_folder_and_what_was_named(census: Census, tmp_
     async with pi.open(RuntimeContext(queue="pi-program", agent_server_url="http://127.0.0.1:1")):
         outcome = await pi.run(prompt("where", session="Ann/x"))
     folder, env = json.loads(outcome.text or "[]")
+    assert (Path(folder) / "left").exists()  # at the end of its stdin, and no signal was needed
     assert folder == str(tmp_path / "work" / "=41nn=2fx")
     assert {name: env[name] for name in ("PATH", "WHO", "AGENT_SERVER_URL")} == {
         "PATH": PATH,
@@ -83,6 +86,17 @@ async def test_a_program_that_cannot_be_started_fails_the_run(tmp_path: Path) ->
     (tmp_path / "file").write_text("in the way")
     blocked = PiRuntime(PiProgram(PI_LIKE, cwd=tmp_path / "file" / "x"), sessions=tmp_path)
     assert "cannot be made: Not a directory" in ((await blocked.run(prompt())).error or "")
+
+
+async def test_opening_ends_what_an_earlier_worker_left(census: Census, tmp_path: Path) -> None:
+    """REC-6: known dead before anything runs."""
+    left = subprocess.Popen(["sleep", census.label], env={"CONCORDE_RUN_ID": new_marker("pi-opens")})
+    try:
+        async with runtime(census, tmp_path).open(RuntimeContext(queue="pi-opens")):
+            assert not is_alive(left.pid)
+    finally:
+        left.kill()
+        left.wait()
 
 
 WORKER = """

@@ -123,3 +123,38 @@ def test_a_turn_that_is_over_has_nothing_to_abort() -> None:
     turn.begin()
     assert turn.abort() == turn.fail("no connection") == []
     assert turn.phase is PiPhase.OVER
+
+
+IDLE = {"isStreaming": False, "isCompacting": False, "pendingMessageCount": 0}
+REPLY = {"role": "assistant", "content": [], "usage": {"input": 1}, "stopReason": "stop"}
+
+
+def idle(number: int) -> dict[str, Any]:
+    """The answer to a get_state: nothing is going on."""
+    return {"type": "response", "id": f"concorde-{number}", "command": "get_state", "success": True, "data": IDLE}
+
+
+def test_the_end_of_an_earlier_turn_does_not_end_ours() -> None:
+    """RUN-5: it comes before our turn begins, and pi is idle for a moment."""
+    turn = prompted()
+    assert turn.take({"type": "agent_end", "messages": [REPLY]}) == []
+    turn.take(idle(4))
+    assert turn.phase is PiPhase.SETTLING
+    assert [command["type"] for command in turn.ask_again()] == ["get_state"]
+    turn.take({"type": "agent_start"})
+    turn.take(idle(5))
+    assert turn.phase is PiPhase.WORKING
+
+
+def test_a_turn_is_over_with_agent_settled_or_with_an_idle_pi() -> None:
+    """RUN-5: whichever comes first; tools that were not heard to end are at work no more."""
+    for last in ({"type": "agent_settled"}, idle(5)):
+        turn = prompted()
+        turn.take({"type": "agent_start"})
+        turn.take({"type": "tool_execution_start", "toolCallId": "c1", "toolName": "bash"})
+        assert turn.waiting_for == "the tool bash"
+        assert [command["id"] for command in turn.take({"type": "agent_end", "messages": [REPLY]})] == ["concorde-5"]
+        assert turn.tools == {}
+        turn.take(last)
+        assert turn.phase is PiPhase.OVER
+        assert turn.outcome().state is RunState.DONE
