@@ -88,9 +88,14 @@ async def test_a_program_that_cannot_be_started_fails_the_run(tmp_path: Path) ->
     assert "cannot be made: Not a directory" in ((await blocked.run(prompt())).error or "")
 
 
+def sleeper(census: Census, queue: str) -> subprocess.Popen[bytes]:
+    """A process that a run of the queue left."""
+    return subprocess.Popen(["sleep", census.label], env={"CONCORDE_RUN_ID": new_marker(queue)})
+
+
 async def test_opening_ends_what_an_earlier_worker_left(census: Census, tmp_path: Path) -> None:
     """REC-6: known dead before anything runs."""
-    left = subprocess.Popen(["sleep", census.label], env={"CONCORDE_RUN_ID": new_marker("pi-opens")})
+    left = sleeper(census, "pi-opens")
     try:
         async with runtime(census, tmp_path).open(RuntimeContext(queue="pi-opens")):
             assert not is_alive(left.pid)
