@@ -67,8 +67,7 @@ class Offers:
         inbox.lost += [taken.run_id for taken in found.lost if taken.run_id in core.runs]
 
     def _unwanted(self, core: Dispatcher, inbox: Inbox) -> set[str]:
-        mode = max(core.stop_mode or 0, inbox.stop or 0)
-        if mode >= StopMode.PARK:
+        if core.stop_mode is not None and core.stop_mode is not StopMode.DRAIN:
             return set(core.offered)
         targets = {cancel.target for cancel in inbox.cancels}
         return (

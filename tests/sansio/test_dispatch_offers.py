@@ -163,7 +163,9 @@ def test_a_stop_that_parks_offers_nothing_more() -> None:
     """STP-2: what is taken back stays stored; what was taken ends."""
     core, _ = leading("a", "b", "a")
     core.step(Inbox(taken=[taken(1)]), 2.0)
-    step = core.step(Inbox(recalled=["s1-2"], stop=StopMode.PARK), 3.0)
+    core.step(Inbox(stop=StopMode.PARK), 3.0)
+    step = core.step(Inbox(recalled=["s1-2"]), 3.5)
+    assert offered(step) == []
     assert not core.finished
     step = core.step(Inbox(ends=[done(1)]), 4.0)
     assert offered(step) == []
