@@ -127,7 +127,7 @@ async def test_a_blocked_loop_is_fenced_and_told_that_its_result_is_late(fleet: 
             process.wait()
             process.stdout.close()
             process.stdin.close()
-    (late, _) = await_runs(fleet)
+    (late, _) = runs_of_first(fleet)
     assert late == ("failed", None)
 
 
