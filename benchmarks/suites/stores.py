@@ -57,7 +57,7 @@ def _measure(bench: Bench, stores: dict[str, NewStore]) -> Iterator[Figure]:
         contenders[f"{store} strict"] = partial(_rate, bench, make, locks=1, repeatable=False)
         for post in (False, True):
             contenders[f"{store} 20 ms {post}"] = partial(_rate, bench, make, locks=1, post=post, run=RUN_SECONDS)
-    found = bench.in_turns("by store", contenders, bench.times(5, 2))
+    found = bench.in_turns("by store", contenders, bench.times(4, 2))
     bare = Beside(what="bare Trio: a lock a session, a task a run, nothing stored", sample=found["bare"], kind="limit")
     for store in stores:
         for locks in LOCKS:

@@ -80,7 +80,7 @@ class Attempt:
             if self._program is not None:
                 self._program.stop()
             return
-        self.conversation = attrs.evolve(old, native_id=native_id, known=True, used=old.used if old.known else None)
+        self.conversation = attrs.evolve(old, native_id=native_id, known=True)
         with trio.move_on_after(LEARN) as scope:
             seen = partial(self._session.seen, self._prompt.session, self.conversation)
             await trio.to_thread.run_sync(seen, abandon_on_cancel=True)
@@ -107,7 +107,7 @@ class Attempt:
     async def watch(self, program: Program, idle_limit: float | None, time_limit: float | None) -> None:
         """Until the program has ended; stop it when it is silent or at work for too long."""
         self._program = program
-        if self.limited is not None:
+        if self.limited is not None or self.stopped is not None:
             program.stop()
         end = trio.current_time() + (time_limit or float("inf"))
         while True:

@@ -75,3 +75,12 @@ def _parameter(parameter: inspect.Parameter | str) -> str:
     # A default that is an object without a literal is told of in words; its address would be another at each build.
     text = re.sub(r"(?<== )<.*", "...", re.sub(r"(?<== )(?:NOTHING|Factory\(.*)", "...", str(parameter)))
     return re.sub(r"(?<==)<.*", "...", re.sub(r": '([^']*)'", r": \1", text))
+
+
+def fields(item: object, name: str) -> str:
+    """A document: its fields and their types, those of the documents that it extends too."""
+    found: dict[str, str] = {}
+    for key, kind in inspect.get_annotations(item).items():  # type: ignore[arg-type]
+        found[key] = getattr(kind, "__forward_arg__", None) or str(kind)
+    lines = "".join(f"    {key}: {kind}\n" for key, kind in found.items())
+    return f"```python\nclass {name}(TypedDict):\n{lines}```"

@@ -11,17 +11,20 @@ import importlib
 import inspect
 from collections.abc import Iterator, Mapping
 from types import ModuleType
+from typing import is_typeddict
 
 import attrs
 import click
 
 import concorde_trio
+import concorde_trio.documents
 import concorde_trio.errors
 import concorde_trio.events
 import concorde_trio.simulate
 import concorde_trio.testing
 from concorde_trio.cli.commands import program
-from docs.site.docstrings import markdown, signature
+from docs.site.docstrings import fields, markdown, signature
+from docs.site.routes import routes
 
 # Titles of the pages, and the homes of what is on them: the first that a home begins with.
 PARTS = {
@@ -85,6 +88,8 @@ def reference() -> Reference:
     _module(made, "exceptions", "Exceptions", concorde_trio.errors, "Import these from `concorde_trio.errors`.")
     _module(made, "testing", "Testing", concorde_trio.testing, "Import these from `concorde_trio.testing`.")
     _module(made, "simulate", "Simulate", concorde_trio.simulate, "Import these from `concorde_trio.simulate`.")
+    _module(made, "documents", "Documents", concorde_trio.documents, "Import these from `concorde_trio.documents`.")
+    made.pages["reference/routes.md"] = routes()
     made.pages["reference/commands.md"] = commands()
     return made
 
@@ -126,7 +131,7 @@ def _page(made: Reference, part: str, title: str, intro: str, contents: dict[str
     path = f"reference/{part}.md"
     lines = [f"# {title}", intro]
     for name, item in contents.items():
-        # An event is not what somebody means who writes of a model's CallStarted.
+        # An event or a document is not what somebody means who writes of a model's CallStarted, or of a session.
         made.names.setdefault(name, f"{path}#{name}")
         lines += _item(item, name)
     made.pages[path] = "\n\n".join(lines) + "\n"
@@ -136,6 +141,10 @@ def _item(item: object, name: str) -> Iterator[str]:
     yield f"## `{name}` {{ #{name} }}"
     if isinstance(item, Mapping):
         yield f"A mapping of names to functions: {', '.join(f'`{key}`' for key in item)}."
+        return
+    if is_typeddict(item):
+        yield fields(item, name)
+        yield markdown(item.__doc__ or "")
         return
     yield signature(item, name)
     yield markdown(inspect.getdoc(item) or "")

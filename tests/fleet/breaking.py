@@ -8,7 +8,6 @@ from typing import Any
 import psycopg
 import trio
 
-from concorde_trio.processes.programs_lease import ProgramsLease
 from concorde_trio.records import SignalRecord
 from concorde_trio.stores.postgres import fleet_works
 from concorde_trio.stores.postgres.membership import BEATS, PostgresMembership
@@ -32,7 +31,7 @@ class NoFence(PostgresStore):
         fleet_works.lives = lambda database, member: True
         PostgresMembership._keep = _renew_for_ever  # type: ignore[method-assign]
         PostgresMembership.check = lambda self: None  # type: ignore[method-assign]
-        ProgramsLease.renew = lambda self, until: setattr(self, "until", until + 3600)  # type: ignore[method-assign]
+        PostgresMembership._renewed = _for_ever  # type: ignore[method-assign]
 
     def leaders_writer(self, writer: str) -> ThreadWriter:
         """One that looks at no epoch."""
@@ -46,6 +45,11 @@ async def _renew_for_ever(self: PostgresMembership) -> None:
         await trio.sleep(self.lease / BEATS)
         with suppress(psycopg.Error):
             await self.line.ask(self._write_renewal)
+
+
+def _for_ever(self: PostgresMembership, monotonic: float, now: float) -> None:
+    self._until = self._scope.deadline = now + 3600
+    self._programs.renew(monotonic + 3600)
 
 
 BROKEN: dict[str, type[PostgresStore]] = {

@@ -21,7 +21,7 @@ from typing import Any
 
 import attrs
 
-from concorde_trio._sansio.diagnosis import diagnose
+from concorde_trio._sansio.diagnosis import Finding, diagnose
 from concorde_trio.records import NewSignal
 from concorde_trio.stores.urls import examine_postgres, postgres_store
 from tests.acceptance.killing.driver import PEOPLE
@@ -33,6 +33,8 @@ ROOT = HERE.parents[1]
 MEMBERS = 5
 SESSIONS = (*PEOPLE, "fay", "gus", "hal", "ida", "jan", "kim")
 RESOURCES = ("budget", "kitchen", "garden", "attic", "car")
+ENOUGH = 3
+"""Of them serve before the first fault; the others join meanwhile."""
 LEASE = 3.0
 """Seconds: short, so that a minute sees many of them end."""
 READY = 90.0
@@ -82,6 +84,7 @@ class Driver:
         self.payloads: dict[int, dict[str, Any]] = {}
         self.told: list[str] = []
         self.ended: list[str] = []
+        self.doctor: list[str] = []
         self._postgres = postgres
         self._broken = broken
         self._lengths = lengths
@@ -121,9 +124,12 @@ class Driver:
             connection.execute((HERE / "audit.sql").read_text())
         for member in self.members:
             self._start(member)
-        for member in self.members:
-            self._wait_ready(member)
-        self._tell("all serve")
+        until = time.monotonic() + READY
+        while (serve := sum(member.serves for member in self.members)) < ENOUGH:
+            self._look_for_the_dead()
+            assert not self.ended and time.monotonic() < until, [member.log.read_text() for member in self.members]
+            time.sleep(0.05)
+        self._tell(f"{serve} serve")
 
     def disturb(self, seconds: float, faults: list[str]) -> None:
         """Emit, and do one of these faults after another, for so long."""
@@ -133,7 +139,7 @@ class Driver:
         while time.monotonic() < until:
             self._do_what_is_due()
             self._look_for_the_dead()
-            if not self._down and self.chance.random() < 0.35:
+            if not self._down and self.chance.random() < 0.25:
                 self._emit()
             if time.monotonic() >= next_fault:
                 if not undone:
@@ -154,6 +160,7 @@ class Driver:
             self._look_for_the_dead()
             time.sleep(0.1)
         self._tell(f"{left} signals are left")
+        self.doctor += [f"while all serve: {each}" for each in self._diagnosed()]
         for member in self.members:
             if member.process is not None:
                 self._wait_ready(member)
@@ -417,6 +424,9 @@ class Driver:
 
     # --- the evidence --------------------------------------------------------------------------------------------
 
+    def _diagnosed(self) -> list[Finding]:
+        return diagnose(examine_postgres(self._url))
+
     def _unsettled(self) -> int:
         rows = self._execute(f"select count(*) from {self._schema}.signals where settled_at is null")
         return int(rows[0][0])
@@ -451,7 +461,7 @@ class Driver:
             left=list(self._left()),
             ended=self.ended,
             emitted=frozenset(self._visible),
-            doctor=[str(each) for each in diagnose(examine_postgres(self._url))],
+            doctor=[*self.doctor, *(str(each) for each in self._diagnosed())],
         )
 
     def _left(self) -> Iterator[int]:

@@ -137,6 +137,7 @@ async def test_a_conversation_that_the_program_lost_is_begun_anew(census: Census
     outcome = await codex_like(census, tmp_path).run(prompt("fail\n"))
     assert "without the record that ends a run (exit status 1); stderr: session not found" in (outcome.error or "")
     assert (tmp_path / "work" / "thread-0").read_text() == "two\nfail\n"
+    assert [path.name for path in (tmp_path / "work").iterdir()] == ["thread-0"]
 
 
 @pytest.mark.parametrize("id", ["--dangerously-allow-all", "", 7, "a\nb", "x" * 600])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,6 +141,25 @@ def test_numbers_that_no_store_can_hold_are_not_counted() -> None:
     printed = b'{"end": 1, "in": 1e999, "out": 7, "cost": NaN}\n'
     assert judged(rules, printed, OK).usage == Usage(output_tokens=7)
     assert judged(rules, b'{"end": 1, "in": true, "out": "7", "cost": null}\n', OK).usage is None
+
+
+def test_of_a_sum_each_run_gets_its_part() -> None:
+    """SES-16: what came before is subtracted; a program that counts anew is believed; only codex tells a sum."""
+    for rules, before, wanted in (
+        (s.CODEX, Usage(input_tokens=200, output_tokens=10, cached_tokens=30), (40, 4, 10)),
+        (s.CODEX, Usage(input_tokens=900, output_tokens=10, cached_tokens=30), (240, 14, 40)),
+        (s.CODEX, None, (240, 14, 40)),
+        (
+            attrs.evolve(s.CODEX, usage=attrs.evolve(s.CODEX.usage, cumulative=False)),
+            Usage(input_tokens=1),
+            (240, 14, 40),
+        ),
+    ):
+        reading = RulesReading(rules, 1024, before=before)
+        reading.feed(s.CODEX_GOOD)
+        usage = reading.usage
+        assert usage is not None
+        assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == wanted
 
 
 def test_a_line_over_the_limit_is_unreadable_and_not_kept() -> None:

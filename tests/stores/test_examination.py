@@ -14,6 +14,7 @@ from concorde_trio import SqliteStore
 from concorde_trio._sansio.diagnosis import diagnose
 from concorde_trio.errors import StoreError
 from concorde_trio.stores.sqlite_examination import examine_sqlite
+from concorde_trio.stores.sqlite_sql import each_statement, migrations
 from tests.stores.planted_faults import FAULTS, fill, start
 
 
@@ -80,11 +81,13 @@ async def test_a_worker_owns_what_runs_and_nobody_after_its_death(path: Path) ->
     assert [(each.kind, each.ids) for each in diagnose(evidence)] == [("cut", ("run-parked-0",))]
 
 
-def test_a_queue_of_an_older_version_is_not_changed_by_looking(path: Path) -> None:
+def test_a_queue_of_an_older_version_is_not_changed_by_looking(tmp_path: Path) -> None:
     """The protocol: it says what brings it up to date."""
-    plant(path, "update concorde_meta set schema_version = 1")
-    plant(path, "drop table inputs")
-    plant(path, "drop table messages")
-    plant(path, "drop table sessions")
+    path = tmp_path / "old.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in each_statement(migrations()[0][1]):
+            connection.execute(statement)
+    before = path.read_bytes()
     with pytest.raises(StoreError, match="has schema version 1 and this package reads"):
         examine_sqlite(path)
+    assert path.read_bytes() == before

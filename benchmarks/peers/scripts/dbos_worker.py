@@ -51,6 +51,6 @@ log.complete.wait(ASKED["patience"])
 log.answer(
     version=version("dbos"),
     how=f"partition_concurrency=1, a partition a key, ids in order, looking every {POLL * 1000:.0f} ms",
-    fsync="WAL, synchronous FULL" if on_sqlite else "PostgreSQL: fsync and synchronous_commit on",
+    fsync="WAL (turned on for it), synchronous FULL" if on_sqlite else "PostgreSQL: fsync and synchronous_commit on",
 )
 DBOS.destroy()

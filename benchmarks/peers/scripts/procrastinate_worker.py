@@ -38,6 +38,6 @@ async def main() -> None:
 asyncio.run(main())
 log.answer(
     version=version("procrastinate"),
-    how=f"async worker, concurrency={KEYS}, lock= of each job, pool of 20",
+    how=f"async worker, concurrency={KEYS}, lock= of each job, pool of 20, tables analyzed before",
     fsync="PostgreSQL: fsync and synchronous_commit on",
 )

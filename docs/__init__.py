@@ -1,0 +1,1 @@
+"""The documentation. Its pages are Markdown; docs/site makes a site of them."""
