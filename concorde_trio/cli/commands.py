@@ -13,6 +13,7 @@ import click
 from concorde_trio.cli.show import PipeClosed
 
 COMMANDS = {
+    "init": "init",
     "serve": "serve",
     "emit": "emit",
     "signals": "listing",
@@ -91,6 +92,7 @@ def program() -> None:
     \b
     Examples:
       concorde-trio demo
+      concorde-trio init workshop
       concorde-trio serve household:gateway
       concorde-trio emit message.received '{"user": "ann", "text": "hi"}'
       concorde-trio top

@@ -38,7 +38,7 @@ class ProgramsLease:
 
         Count from before the renewal was *sent*: ``begun = time.monotonic()``, then the renewal, and once it is confirmed
         ``renew(begun + lease - margin)``. The trees are killed at that moment, and first asked to end half a second
-        before. An earlier time than is already known changes nothing.
+        before (of a lease under two seconds: when a quarter of it is left). An earlier time than is already known changes nothing.
         """
         if until <= self.until:
             return
@@ -49,11 +49,8 @@ class ProgramsLease:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Programs that this task, or a task started from here on in the block, opens live under this lease."""
-        token = _current.set(self)
-        try:
+        with living_under(self):
             yield
-        finally:
-            _current.reset(token)
 
     @contextlib.contextmanager
     def told(self, tell: Callable[[float], None]) -> Iterator[None]:
@@ -68,3 +65,13 @@ class ProgramsLease:
 def current_lease() -> ProgramsLease | None:
     """The lease that programs opened by this task live under; None for programs that live as long as this process."""
     return _current.get()
+
+
+@contextlib.contextmanager
+def living_under(lease: ProgramsLease | None) -> Iterator[None]:
+    """As ``ProgramsLease.held``, or under no lease: for whoever starts tasks on the behalf of others, who may have another."""
+    token = _current.set(lease)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -28,6 +28,7 @@ from concorde_trio._sansio.model_events import (
 from concorde_trio._sansio.session_terms import CallReport, RequestFailure, StartCall, StartRequest
 from concorde_trio.errors import ModelError
 from concorde_trio.failures import describe, not_cancelled, travels
+from concorde_trio.processes.programs_lease import current_lease, living_under
 from concorde_trio.records import storable_text
 from concorde_trio.sessions.host import Port, Work
 from concorde_trio.sessions.kept_output import keep_whole
@@ -93,6 +94,7 @@ class LocalHost:
         wall_clock: Callable[[], float],
     ) -> None:
         self._nursery = nursery
+        self._lease = current_lease()
         self._model = model
         self._summary_model = summary_model
         self._tools = tools
@@ -110,7 +112,8 @@ class LocalHost:
     def execute(self, port: Port, start: StartCall) -> Work:
         """Begin a call."""
         work = LocalWork(start.deadline)
-        self._nursery.start_soon(self._execute, port, start, work, name=f"{start.call.name} of {port.name}")
+        with living_under(self._lease):  # not what the task lives under that was the first to ask for the session
+            self._nursery.start_soon(self._execute, port, start, work, name=f"{start.call.name} of {port.name}")
         return work
 
     @named_work(lambda here: f"the model client {here['model'].name} for session {here['port'].name!r}")

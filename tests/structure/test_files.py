@@ -13,7 +13,7 @@ from hatchling.builders.wheel import WheelBuilder
 
 from tests.structure.tree import PACKAGE, ROOT, files_of_tests, modules, parsed, project
 
-SHIPPED_TEXT = {".py", ".sql", ".html", ".css", ".js", ".md", ".toml", ".json", ".svg", ""}
+SHIPPED_TEXT = {".py", ".sql", ".html", ".css", ".js", ".md", ".toml", ".json", ".svg", ".txt", ""}
 
 
 def lines(path: Path) -> int:
