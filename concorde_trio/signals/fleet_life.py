@@ -19,7 +19,7 @@ from concorde_trio._sansio.dispatch import Dispatcher
 from concorde_trio._sansio.reports import KindInfo, StopMode
 from concorde_trio._sansio.run_tags import RunTags
 from concorde_trio.errors import LeaseLost, StoreBusy, StoreError
-from concorde_trio.failures import alone, not_cancelled
+from concorde_trio.failures import alone, describe, not_cancelled
 from concorde_trio.records import RunInfo
 from concorde_trio.signals.driver import HANGING, Driver, masked
 from concorde_trio.signals.event_bus import EventBus
@@ -155,7 +155,7 @@ class FleetLife:
                 except BaseException as error:  # noqa: ASYNC103  Raised again, but for a lost lease.
                     if not self._is_lost(error) and (first or not isinstance(error, StoreBusy)):
                         raise
-                    logger.warning("%s; joining again", not_cancelled(error))
+                    logger.warning("%s; joining again", describe(not_cancelled(error) or error))
                 finally:
                     self._member = None
                 first = False
@@ -204,7 +204,7 @@ class FleetLife:
                 await stack.enter_async_context(self._store.on_change(self._new))
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(executor.run)
-                    executor.heard("gap")
+                    self._heard("gap", None)  # what happened before it listened
                     if options.sweep is not None:
                         nursery.start_soon(self._sweep, options.sweep)
                     leading = trio.Event()
@@ -272,7 +272,7 @@ class FleetLife:
             except BaseException as error:  # noqa: ASYNC103  Raised again, but for a lost lead.
                 if not self._is_lost(error) or member.over is not None:
                     raise
-                logger.warning("this process does not lead any more: %s", not_cancelled(error))
+                logger.warning("this process does not lead any more: %s", describe(not_cancelled(error) or error))
             if await member.leader() is not None:
                 reports.recovered()
             with trio.move_on_after(LOOK):

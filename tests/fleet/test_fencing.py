@@ -90,7 +90,7 @@ from concorde_trio.stores.postgres.store import PostgresStore
 
 async def work(prompt):
     print("started", flush=True)
-    time.sleep(4)
+    time.sleep(2.5)
     return RunOutcome.ok("late")
 
 async def main():
@@ -127,11 +127,11 @@ async def test_a_blocked_loop_is_fenced_and_told_that_its_result_is_late(fleet: 
             process.wait()
             process.stdout.close()
             process.stdin.close()
-    (late, _) = await_runs(fleet)
+    (late, _) = runs_of_first(fleet)
     assert late == ("failed", None)
 
 
-def await_runs(fleet: Fleet) -> list[tuple[object, ...]]:
+def runs_of_first(fleet: Fleet) -> list[tuple[object, ...]]:
     """State and text of the runs of session first, in order."""
     return fleet.sql("select state, text from {}.runs where session = 'first' order by position")
 
@@ -152,11 +152,11 @@ async def test_what_commits_late_takes_its_place_among_the_unclaimed(fleet: Flee
         assert len(fleet.started) == 1
         hold.set()
         assert (await settled(one, late.id)).state is SignalState.DONE
-    running = await_positions(fleet)
+    running = run_times(fleet)
     assert [signal_id for signal_id, *_ in running] == [early, late.id]
     assert running[0][2] <= running[1][1]
 
 
-def await_positions(fleet: Fleet) -> list[tuple[object, ...]]:
+def run_times(fleet: Fleet) -> list[tuple[object, ...]]:
     """Signal, start and end of each run, in run order."""
     return fleet.sql("select signal_id, started_at, ended_at from {}.runs order by position")
