@@ -59,7 +59,7 @@ soak: $(VENV)/.for-tests ## the same for much longer: 200 kills, ten minutes of 
 bench: $(VENV)/.for-bench ## measure everything, peers too, for docs/performance.md; or what ARGS say
 	@$(BIN)/python -m benchmarks $(or $(ARGS),--publish)
 
-agents: ## install the agent programs that slow tests drive (npm, half a GB); without it those tests are skipped
+agents: ## install the agent programs that slow tests drive (npm, 1.2 GB); without it those tests are skipped
 	@npm install --prefix .venv-npm --no-save --no-audit --no-fund --ignore-scripts $(AGENTS)
 
 rules: $(VENV)/.for-tests ## write docs/rules.md anew from docs/rules.toml and the tests

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,8 @@ import attrs
 from benchmarks.figures import Figure, from_json
 
 ROOT = Path(__file__).parents[1]
+END_WITHIN = 30.0
+"""Seconds that a suite has after a Ctrl-C to stop servers and remove databases."""
 TAIL = 40
 """Lines of what a suite that broke had to say."""
 
@@ -65,6 +68,15 @@ def run(suites: Sequence[str], asked: Asked, watcher: Watcher) -> dict[str, Meas
     return found
 
 
+def _end(process: subprocess.Popen[str]) -> None:
+    """Have it end what it has started, and itself."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(END_WITHIN)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
 def _run_one(suite: str, asked: Asked, step: Callable[[str, int, int], None]) -> Measured:
     environment = {**os.environ, "PYTHONHASHSEED": "0"}  # the same order in every set, every time
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")]))
@@ -77,7 +89,13 @@ def _run_one(suite: str, asked: Asked, step: Callable[[str, int, int], None]) ->
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         command = [sys.executable, "-m", "benchmarks.child"]
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True, env=environment
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            env=environment,
+            start_new_session=True,  # a Ctrl-C comes to this process, which tells that one, once
         )
         with process:
             assert process.stdin is not None and process.stdout is not None
@@ -91,7 +109,7 @@ def _run_one(suite: str, asked: Asked, step: Callable[[str, int, int], None]) ->
                     else:
                         step(told["phase"], told["done"], told["of"])
             except BaseException:
-                process.terminate()
+                _end(process)
                 raise
         if answer is None:
             said.seek(0)

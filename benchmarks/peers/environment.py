@@ -26,7 +26,10 @@ def python(name: str, needs: tuple[str, ...], folder: Path = FOLDER) -> str:
     wanted = "\n".join([sys.version, *needs])
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted and program.exists():
         return str(program)
-    venv.create(home, clear=True, with_pip=True, symlinks=True)
+    try:
+        venv.create(home, clear=True, with_pip=True, symlinks=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Skipped(f"{name}: {home} cannot be made: {error}") from None
     command = [str(program), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", *needs]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)

@@ -38,7 +38,7 @@ MARKER = b"CONCORDE_RUN_ID="
 ORPHAN_GRACE = 0.5
 """Seconds the stop ladder may take once the worker is gone: its successor waits for us (REC-6).
 
-A lease begins its end so long before it is over.
+A lease begins its end so long before it is over, or when three quarters of what is left of it have passed.
 """
 
 LISTED = 50
@@ -162,6 +162,7 @@ class Guard:
         self._asked = False  # to end the tree
         self._kill_at: float | None = None  # set once the worker is gone, or the lease
         self._lease: float | None = None
+        self._ending_at = 0.0  # when the end of the lease begins
         self._lapsed = False
         self._said = b""  # by the worker, after its request: less than one whole word
         self._marker = b""
@@ -189,7 +190,9 @@ class Guard:
         request = self._read_request()
         if request is None:
             return
-        argv, env, cwd, self._ladder, self._marker, self._lease = request
+        argv, env, cwd, self._ladder, self._marker, lease = request
+        if lease is not None:
+            self._renew(lease)
         self._wait(0)
         self._look_at_lease()
         if self._lapsed:
@@ -279,7 +282,7 @@ class Guard:
                     next_at = now + grace
             ahead = [when for when in (next_at, self._kill_at) if when is not None] if not self._exited else []
             if self._lease is not None:
-                ahead.append(self._lease - ORPHAN_GRACE)
+                ahead.append(self._ending_at)
             self._wait(max(0.0, min(ahead) - time.monotonic()) if ahead else None)
 
     def _wait(self, seconds: float | None) -> None:
@@ -314,12 +317,16 @@ class Guard:
             else:
                 until = struct.unpack("<d", self._said[1:9])[0]
                 self._said = self._said[9:]
-                if not self._lapsed:
-                    self._lease = until if self._lease is None else max(self._lease, until)
+                if not self._lapsed and (self._lease is None or until > self._lease):
+                    self._renew(until)
+
+    def _renew(self, until: float) -> None:
+        self._lease = until
+        self._ending_at = until - min(ORPHAN_GRACE, max(0.0, until - time.monotonic()) / 4)
 
     def _look_at_lease(self) -> None:
         """Begin the end of the tree if the lease is nearly over; that is never taken back."""
-        if self._lease is not None and time.monotonic() >= self._lease - ORPHAN_GRACE:
+        if self._lease is not None and time.monotonic() >= self._ending_at:
             self._kill_at = self._lease if self._kill_at is None else min(self._kill_at, self._lease)
             self._asked = self._lapsed = True
             self._lease = None

@@ -38,7 +38,7 @@ class ProgramsLease:
 
         Count from before the renewal was *sent*: ``begun = time.monotonic()``, then the renewal, and once it is confirmed
         ``renew(begun + lease - margin)``. The trees are killed at that moment, and first asked to end half a second
-        before. An earlier time than is already known changes nothing.
+        before (of a lease under two seconds: when a quarter of it is left). An earlier time than is already known changes nothing.
         """
         if until <= self.until:
             return

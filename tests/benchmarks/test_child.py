@@ -92,3 +92,22 @@ def test_a_profile_names_the_functions_where_the_time_goes(tmp_path: Path) -> No
     assert (tmp_path / "where" / "fake.prof").stat().st_size
     with profiling.profiled(None, "fake"):
         spend()
+
+
+@pytest.mark.slow
+def test_a_suite_that_is_interrupted_ends_what_it_has_started(tmp_path: Path) -> None:
+    """Benchmarks: Ctrl-C leaves no process and no database behind."""
+
+    class Impatient:
+        def begins(self, suite: str) -> None:
+            pass
+
+        def step(self, suite: str, phase: str, done: int, of: int) -> None:
+            raise KeyboardInterrupt
+
+        def ends(self, suite: str, measured: running.Measured) -> None:
+            raise AssertionError
+
+    with pytest.raises(KeyboardInterrupt):
+        running.run(["release"], Asked(folder=tmp_path), Impatient())
+    assert list(tmp_path.iterdir()) == []

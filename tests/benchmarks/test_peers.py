@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -133,6 +134,13 @@ def test_what_cannot_be_installed_is_skipped(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(environment.venv, "create", create)
     with pytest.raises(Skipped, match="some: pip install some==1 failed: no network"):
         environment.python("some", ("some==1",), tmp_path)
+
+    def refuse(home: Path, **options: object) -> None:
+        raise subprocess.CalledProcessError(1, "ensurepip")
+
+    monkeypatch.setattr(environment.venv, "create", refuse)
+    with pytest.raises(Skipped, match="other: .*cannot be made: .*ensurepip"):
+        environment.python("other", ("other==1",), tmp_path)
     bench = Bench()
     bench.skip("twice")
     bench.skip("twice")

@@ -22,7 +22,7 @@ def program(path: str) -> str:
             pytest.skip(f"there is no {needed} here, which the agent programs need")
     found = MODULES / path
     if not found.exists():
-        pytest.skip(f"{path} is not installed; `make agents` installs the agent programs (npm, 500 MB)")
+        pytest.skip(f"{path} is not installed; `make agents` installs the agent programs (npm, 1.2 GB)")
     return str(found)
 
 

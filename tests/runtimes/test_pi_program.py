@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import trio
 
+from concorde_trio import Gateway, Prompt, Signal, new_tag
 from concorde_trio.errors import UsageError
 from concorde_trio.processes.sweep import new_marker
 from concorde_trio.records import RunOutcome, RunState
@@ -132,6 +133,31 @@ async def test_a_killed_worker_leaves_no_pi(census: Census, tmp_path: Path) -> N
     process.kill()
     await process.wait()
     await until(lambda: census.alive() == [])
+
+
+ASK = (
+    "import os, sys, urllib.request as web; url = os.environ['AGENT_SERVER_URL'] + '/runs/current'; "
+    "print(web.urlopen(web.Request(url, headers={'concorde-run-tag': sys.argv[1]})).read().decode())"
+)
+
+
+async def test_a_turn_is_known_to_the_agent_server_by_its_tag(census: Census, tmp_path: Path) -> None:
+    """TAG-3, RUN-4: of a gateway's run; the tag is in its text and nowhere else."""
+    gateway = Gateway(store=f"sqlite:///{tmp_path}/queue.db", runtime=runtime(census, tmp_path))
+
+    @gateway.handler("errand")
+    def on_errand(signal: Signal) -> list[Prompt]:
+        tag = new_tag()
+        code = f'{sys.executable} -c "{ASK}" {tag} >answer'
+        return [Prompt(session="ann", text=f"tool {code}", tag=tag, context="for ann")]
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(gateway.run)
+        record = await gateway.wait_settled(await gateway.emit("errand"))
+        gateway.stop()
+    assert (record.state, record.error) == ("done", None)
+    known = json.loads((tmp_path / "work" / "ann" / "answer").read_text())
+    assert (known["signal_id"], known["session"], known["context"]) == (record.id, "ann", "for ann")
 
 
 async def test_mistakes_are_refused_where_they_are_written(census: Census, tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ async def test_a_websocket_comes_from_the_run_of_its_handshake() -> None:
 
 async def test_outside_a_request_asking_is_an_error_that_says_what_to_do() -> None:
     """SRV-8: None would look like a request that came from nobody."""
-    with pytest.raises(OutsideRequest, match=r"install\(\)"):
+    with pytest.raises(OutsideRequest, match=r"a Gateway \(or agent_server\)"):
         current_run()
 
 

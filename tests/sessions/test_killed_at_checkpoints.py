@@ -14,7 +14,7 @@ from tests.signals.stage import play
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 ROOT = Path(__file__).parents[2]
-CHECKPOINTS = {"harness": 95, "worker": 156}
+CHECKPOINTS = {"harness": 95, "worker": 162}
 """Steps of all tasks of the life with a file for a store, with scheduler seed 0."""
 
 

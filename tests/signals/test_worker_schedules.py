@@ -15,14 +15,14 @@ import trio
 from trio.testing import MockClock
 
 from concorde_trio import Gateway, Prompt, RunOutcome, Schedule
-from concorde_trio.errors import InvalidName, InvalidSchedule, InvalidValue, UnknownId, UsageError
+from concorde_trio.errors import InvalidName, InvalidSchedule, InvalidValue, StoreError, UnknownId, UsageError
 from concorde_trio.events import Event, ScheduleEvent, ScheduleFired, ScheduleMissed
 from concorde_trio.records import RunPrompt, Signal
 from concorde_trio.runtimes.function import FunctionRuntime
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.schedule import checked
 from concorde_trio.signals.schedules import Schedules
-from concorde_trio.signals.worker import SignalWorker
+from concorde_trio.signals.worker import SignalWorker, open_worker
 from concorde_trio.stores import MemoryStore, SqliteStore
 
 HOUR = 3600.0
@@ -404,3 +404,20 @@ async def test_a_store_that_keeps_no_schedules_serves_all_else(autojump_clock: M
         with pytest.raises(UsageError, match="Plain keeps no schedules"):
             await worker.schedule("hourly", "tick", cron=HOURLY)
     assert len(house.handled) == 1
+
+
+async def test_a_store_that_cannot_go_on_ends_the_worker_with_its_words(autojump_clock: MockClock) -> None:
+    """SCH-4, REC-5: as it does when a run's end cannot be written."""
+
+    class Full(MemoryStore):
+        async def fire_schedules(self, fires: Any) -> Any:
+            raise StoreError("the disk is full")
+
+    house = House()
+    with pytest.raises(StoreError, match="the disk is full"):
+        async with open_worker(
+            Full(), FunctionRuntime(house.run), {"tick": house.handle}, wall_clock=house.now, sweep=None
+        ) as worker:
+            await worker.schedule("hourly", "tick", cron=HOURLY)
+            await trio.sleep(2 * HOUR)
+    assert worker.last_error is not None and "the disk is full" in worker.last_error
