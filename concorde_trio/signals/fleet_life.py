@@ -67,6 +67,7 @@ class FleetLife:
         self._news = trio.Event()
         self._bound = trio.CancelScope()
         self._told: StopMode | None = None
+        self._over = False
         self._joining = trio.CancelScope()
         self._member: Membership | None = None
         self._alone = False
@@ -88,7 +89,7 @@ class FleetLife:
 
     def _tell_stopping(self) -> None:
         """Where no driver drains: what runs here takes nothing new (SES-21)."""
-        if self._mode is not None and self._mode is not self._told:
+        if self._mode is not None and self._mode is not self._told and not self._over:
             self._told = self._mode
             self.publish([events.WorkerStopping(at=self._options.wall_clock(), mode=self._mode.name.lower())])
 
@@ -223,6 +224,7 @@ class FleetLife:
                     await member.drain()
                     await leading.wait()
                     await executor.wait_idle()
+                    self._over = True
                     reports.closing(None)
                     await reports.over()
                     nursery.cancel_scope.cancel("everything is over")
