@@ -23,7 +23,7 @@ from concorde_trio.signals.stopper import Stopper
 
 logger = logging.getLogger("concorde_trio.worker")
 
-AT_ONCE = 16
+AT_ONCE = 64
 """Runs taken in one commit, so that who has no bound leaves something to others."""
 
 

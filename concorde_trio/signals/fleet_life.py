@@ -66,6 +66,8 @@ class FleetLife:
         self._stricter = trio.Event()
         self._news = trio.Event()
         self._bound = trio.CancelScope()
+        self._told: StopMode | None = None
+        self._over = False
         self._joining = trio.CancelScope()
         self._member: Membership | None = None
         self._alone = False
@@ -80,8 +82,16 @@ class FleetLife:
         self._stricter.set()
         if self._member is None:
             self._joining.cancel("a stop was asked for")
+        if self.driver is None:
+            self._tell_stopping()
         if mode is StopMode.CANCEL:
             self._bound.deadline = min(self._bound.deadline, trio.current_time() + self._options.stop_grace + HANGING)
+
+    def _tell_stopping(self) -> None:
+        """Where no driver drains: what runs here takes nothing new (SES-21)."""
+        if self._mode is not None and self._mode is not self._told and not self._over:
+            self._told = self._mode
+            self.publish([events.WorkerStopping(at=self._options.wall_clock(), mode=self._mode.name.lower())])
 
     def attribute(self, values: Sequence[str]) -> RunInfo | None:
         """The run that a request with these tag header values comes from (TAG-3)."""
@@ -214,6 +224,7 @@ class FleetLife:
                     await member.drain()
                     await leading.wait()
                     await executor.wait_idle()
+                    self._over = True
                     reports.closing(None)
                     await reports.over()
                     nursery.cancel_scope.cancel("everything is over")
@@ -313,6 +324,7 @@ class FleetLife:
                 continue
             self._stricter = trio.Event() if self._stricter.is_set() else self._stricter
             if await lead.others():
+                self._tell_stopping()
                 driver.resign(cut=mode is StopMode.CANCEL)
                 await trio.sleep(LOOK)
             elif asked is not mode:

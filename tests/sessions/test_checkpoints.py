@@ -14,7 +14,7 @@ from tests.sessions.life import Life, S, cancel_runs, guarded, judge, process
 from tests.signals.stage import play
 from tests.signals.test_worker_checkpoints import AtCheckpoint
 
-CHECKPOINTS = {"harness": 100, "worker": 160}
+CHECKPOINTS = {"harness": 100, "worker": 163}
 """Steps of all tasks from the start of the program to its end, with scheduler seed 0."""
 
 

@@ -15,14 +15,14 @@ import trio
 from trio.testing import MockClock
 
 from concorde_trio import Gateway, Prompt, RunOutcome, Schedule
-from concorde_trio.errors import InvalidName, InvalidSchedule, InvalidValue, UnknownId, UsageError
+from concorde_trio.errors import InvalidName, InvalidSchedule, InvalidValue, StoreError, UnknownId, UsageError
 from concorde_trio.events import Event, ScheduleEvent, ScheduleFired, ScheduleMissed
 from concorde_trio.records import RunPrompt, Signal
 from concorde_trio.runtimes.function import FunctionRuntime
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.schedule import checked
 from concorde_trio.signals.schedules import Schedules
-from concorde_trio.signals.worker import SignalWorker
+from concorde_trio.signals.worker import SignalWorker, open_worker
 from concorde_trio.stores import MemoryStore, SqliteStore
 
 HOUR = 3600.0
@@ -107,9 +107,13 @@ async def test_it_fires_at_each_instant_and_the_signal_is_like_any_other(autojum
 async def test_local_time_is_kept_over_a_change_of_the_clocks(autojump_clock: MockClock) -> None:
     """SCH-2: seven in Berlin is an hour earlier from the last Sunday in March on."""
     house = House()
-    async with house.worker(schedules=[Schedule("morning", "tick", cron="0 7 * * *", zone="Europe/Berlin")]):
-        await trio.sleep(48 * HOUR)
-    local = [datetime.fromtimestamp(at, UTC).isoformat()[:16] for _, _, at in house.handled]
+    async with house.worker(schedules=[Schedule("morning", "tick", cron="0 7 * * *", zone="Europe/Berlin")]) as worker:
+        (before,) = await worker.schedules.all()
+        await trio.sleep(23 * HOUR)
+        (after,) = await worker.schedules.all()
+    times = (before.next_at, after.next_at)
+    assert before.next_at == after.fired_at
+    local = [datetime.fromtimestamp(at, UTC).isoformat()[:16] for at in times if at is not None]
     assert local == ["2026-03-29T05:00", "2026-03-30T05:00"]
 
 
@@ -404,3 +408,20 @@ async def test_a_store_that_keeps_no_schedules_serves_all_else(autojump_clock: M
         with pytest.raises(UsageError, match="Plain keeps no schedules"):
             await worker.schedule("hourly", "tick", cron=HOURLY)
     assert len(house.handled) == 1
+
+
+async def test_a_store_that_cannot_go_on_ends_the_worker_with_its_words(autojump_clock: MockClock) -> None:
+    """SCH-4, REC-5: as it does when a run's end cannot be written."""
+
+    class Full(MemoryStore):
+        async def fire_schedules(self, fires: Any) -> Any:
+            raise StoreError("the disk is full")
+
+    house = House()
+    with pytest.raises(StoreError, match="the disk is full"):
+        async with open_worker(
+            Full(), FunctionRuntime(house.run), {"tick": house.handle}, wall_clock=house.now, sweep=None
+        ) as worker:
+            await worker.schedule("hourly", "tick", cron=HOURLY)
+            await trio.sleep(2 * HOUR)
+    assert worker.last_error is not None and "the disk is full" in worker.last_error
