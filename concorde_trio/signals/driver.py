@@ -70,7 +70,6 @@ class Driver:
         self.offers = None if lead is None else Offers(lead)
         self.stoppers: dict[str, Stopper] = {}
         self._store = store
-        self._stops: list[StopExecution] = []
         self._runtime = runtime
         self._handlers = handlers
         self._options = options
@@ -287,6 +286,12 @@ class Driver:
         if step.handle and step.handle_repeatable:
             # CLM-6: no mark has to be stored before these, so they are made while the commit is at the disk.
             self._handling.give(step.handle)
+        reason = CANCELLED_BY_OPERATOR if self.core.stop_mode is not StopMode.CANCEL else "the worker was stopped"
+        stopping: list[str] = []
+        if self.offers is not None:
+            # In the commit that finishes the request: a leader that dies after it must not have lost what was asked.
+            stopping = [each for each in step.cancel_runs if self._ask_stop(each, reason, RunState.CANCELLED)]
+            step.changes += [StopExecution(run_id, reason, RunState.CANCELLED) for run_id in stopping]
         if step.changes:
             began = time.perf_counter()
             await self._apply(step.changes)
@@ -299,9 +304,11 @@ class Driver:
         posts = {signal.id: (signal, outcome) for signal, outcome in step.posts}
         for signal_id in step.runs_over:
             self._runs_over(signal_id, posts.get(signal_id))
-        for run_id in step.cancel_runs:
-            reason = CANCELLED_BY_OPERATOR if self.core.stop_mode is not StopMode.CANCEL else "the worker was stopped"
-            self._stop_run(run_id, reason, RunState.CANCELLED)
+        for run_id in stopping:
+            self._tell_stopping(run_id, reason)
+        if self.offers is None:
+            for run_id in step.cancel_runs:
+                self._stop_run(run_id, reason, RunState.CANCELLED)
         for signal_id in step.cancel_posts:
             if signal_id in self._tasks:
                 self._tasks[signal_id].stop_post(CANCELLED_BY_OPERATOR)
@@ -313,9 +320,6 @@ class Driver:
         for event in step.events:
             if isinstance(event, events.WorkerStopping):
                 self._escalate()
-        if self._stops:
-            stops, self._stops = self._stops, []
-            await self._apply(stops)
 
     def publish(self, told: Iterable[events.Event]) -> None:
         """Tell of events that are true already, with live tags masked (TAG-4)."""
@@ -353,13 +357,17 @@ class Driver:
                 del self._tasks[signal_id]
 
     def _stop_run(self, run_id: str, reason: str, state: RunState) -> None:
+        if self._ask_stop(run_id, reason, state):
+            self._tell_stopping(run_id, reason)
+
+    def _ask_stop(self, run_id: str, reason: str, state: RunState) -> bool:
+        """Whether it was not asked before."""
         stopper = self.stoppers.get(run_id)
         if self.offers is not None and stopper is None:
             stopper = self.stoppers[run_id] = Stopper()  # of a run elsewhere: what was asked, and since when
-        if stopper is None or not stopper.stop(reason, state):
-            return
-        if self.offers is not None:
-            self._stops.append(StopExecution(run_id, reason, state))
+        return stopper is not None and stopper.stop(reason, state)
+
+    def _tell_stopping(self, run_id: str, reason: str) -> None:
         signal_id = self.core.runs[run_id].run.signal_id
         self.publish(
             [events.RunStopping(at=self._options.wall_clock(), run_id=run_id, signal_id=signal_id, reason=reason)]

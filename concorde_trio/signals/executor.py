@@ -56,6 +56,8 @@ class Executor:
         self._offers, self._stops, self._over = trio.Event(), trio.Event(), trio.Event()
         self._idle = trio.Event()
         self._idle.set()
+        self._taking = self._asked = False
+        self._stopped: str | None = None
         self._nursery: trio.Nursery | None = None
 
     # --- what others ask ------------------------------------------------------------------------------------
@@ -65,6 +67,7 @@ class Executor:
         if word in ("offer", "gap"):
             self._offers.set()
         if word in ("stop", "gap"):
+            self._asked = True
             self._stops.set()
 
     def attribute(self, values: Sequence[str]) -> RunInfo | None:
@@ -77,12 +80,13 @@ class Executor:
         return RunInfo(id=run.id, signal_id=run.signal_id, session=run.session, context=run.context)
 
     def stop_all(self, reason: str) -> None:
-        """End every run."""
+        """End every run, and what is being taken at this moment."""
+        self._stopped = reason
         for running in self._runs.values():
             running.stopper.stop(reason)
 
     async def wait_idle(self) -> None:
-        """Until nothing runs, and all of it is written."""
+        """Until nothing runs or is being taken, and all of it is written."""
         await self._idle.wait()
 
     # --- its tasks ------------------------------------------------------------------------------------------
@@ -104,11 +108,25 @@ class Executor:
             await self._offers.wait()
             self._offers = trio.Event()
             while self._may_take() and (room := self._room()) > 0:
-                taken = await self._member.take(room, self._options.wall_clock())
+                taken = await self._take(room)
                 for each in taken:
                     self._begin(nursery, each)
+                if self._asked:
+                    self._stops.set()  # It may have been about one of these, which nobody here knew yet.
+                if not self._runs:
+                    self._idle.set()
                 if len(taken) < room:
                     break
+
+    async def _take(self, room: int) -> list[Execution]:
+        """What is taken is this member's from the commit on, before it is known here."""
+        if self._idle.is_set():
+            self._idle = trio.Event()
+        self._taking, self._asked = True, False
+        try:
+            return await self._member.take(room, self._options.wall_clock())
+        finally:
+            self._taking = False
 
     def _room(self) -> int:
         return AT_ONCE if self._capacity is None else min(AT_ONCE, self._capacity - len(self._runs))
@@ -119,7 +137,8 @@ class Executor:
             self.tags.expect(run.tag)
             self.tags.claim(run.tag, run.id)
         running = self._runs[run.id] = _Running(taken, Stopper())
-        self._idle = trio.Event()
+        if self._stopped is not None:
+            running.stopper.stop(self._stopped)
         nursery.start_soon(self._execute, running)
 
     async def _execute(self, running: _Running) -> None:
@@ -172,7 +191,7 @@ class Executor:
                 self._refused(end.run_id, running.taken.epoch)
             for call in running.stored:
                 call()
-        if not self._runs:
+        if not (self._runs or self._taking):
             self._idle.set()
         self._offers.set()
 

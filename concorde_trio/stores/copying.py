@@ -16,8 +16,8 @@ import attrs
 from concorde_trio.errors import StoreError
 from concorde_trio.stores.copied_tables import TABLES, CopiedTable, Digest, Row
 
-BATCH = 2000
-"""Rows read and written at once."""
+BATCH = 200
+"""Rows read and written at once: each may have some megabytes."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is done (``copying signals``, ``verifying signals``), how many rows of it, and of how many."""

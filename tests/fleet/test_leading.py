@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import httpx2
 import pytest
 import trio
 
-from concorde_trio import Gateway
+from concorde_trio import Gateway, open_worker
+from concorde_trio._sansio.changes import Change, FinishRequest, StopExecution
 from concorde_trio.records import SignalState
 from concorde_trio.signals.store import SignalFilter
+from concorde_trio.stores.postgres.leading import PostgresLeadership
 from concorde_trio.stores.postgres.store import PostgresStore
 from tests.fleet.members import SOON, Fleet, errand, settled, until
 from tests.stores.postgres_server import PostgresServer, postgres, start_python
@@ -94,6 +96,7 @@ async def test_a_leader_that_is_fenced_goes_on_as_a_member(fleet: Fleet) -> None
 LEADER = """
 import sys, trio
 from concorde_trio import FunctionRuntime, Prompt, open_worker
+from concorde_trio.stores.postgres.leading import PostgresLeadership
 from concorde_trio.stores.postgres.store import PostgresStore
 
 async def work(prompt):
@@ -189,3 +192,41 @@ async def test_who_asks_a_member_for_locks_is_sent_to_the_leader(fleet: Fleet) -
         assert (await settled(gateways[1].worker, second)).state is SignalState.DONE
         for gateway in gateways:
             gateway.stop()
+
+
+async def test_a_database_that_is_away_for_less_than_a_lease_ends_nothing(fleet: Fleet) -> None:
+    """REC-5: also for longer than others wait for it (busy_timeout): the leader, its run and its table go on."""
+    hold = fleet.held("long")
+    store = PostgresStore(fleet.url, lease=3600, busy_timeout=0.2)
+    async with open_worker(store, fleet.runtime("one"), {"errand": errand}) as worker:
+        long = await worker.emit("errand", "long")
+        await until(lambda: bool(fleet.started))
+        await trio.to_thread.run_sync(fleet.server.stop, signal.SIGINT)
+        try:
+            await trio.sleep(1)
+        finally:
+            fleet.server.start()
+        hold.set()
+        assert (await settled(worker, long)).state is SignalState.DONE
+        assert (await worker.store.fleet()).epoch == 1  # type: ignore[attr-defined]
+    assert fleet.started == [("one", "long")]
+
+
+async def test_what_an_operator_asked_for_outlives_the_leader(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RUN-6: the commit that finishes the request tells the member, so no leader can die between the two."""
+    commits: list[Sequence[Change]] = []
+    apply = PostgresLeadership.apply
+
+    async def noted(self: PostgresLeadership, changes: Sequence[Change]) -> None:
+        await apply(self, changes)
+        commits.append(list(changes))
+
+    monkeypatch.setattr(PostgresLeadership, "apply", noted)
+    fleet.held("long")
+    async with fleet.member("one") as one:
+        long = await one.emit("errand", "long")
+        await until(lambda: bool(fleet.started))
+        await one.cancel_signal(long)
+        assert (await settled(one, long)).state is SignalState.FAILED
+    (commit,) = [commit for commit in commits if any(isinstance(each, FinishRequest) for each in commit)]
+    assert any(isinstance(each, StopExecution) for each in commit)

@@ -26,17 +26,17 @@ READERS = 4
 
 
 class PostgresReader:
-    """Reads of one store."""
+    """Reads of one store. ``patience``: seconds that each is tried again."""
 
     def __init__(self, place: Place, patience: float) -> None:
         self._place = place
-        self._patience = patience
+        self.patience = patience
         self._places = trio.Semaphore(READERS)
         self._idle: list[Connection] = []
 
     async def read(self, query: Callable[[PostgresReads], T]) -> T:
         """What ``query`` gives; StoreBusy if the database cannot be reached for longer than the patience."""
-        until = trio.current_time() + self._patience
+        until = trio.current_time() + self.patience
         for pause in pauses(longest=1.0):
             async with self._places:
                 try:
@@ -45,7 +45,7 @@ class PostgresReader:
                     if not passes(error):
                         raise store_error(error, self._place) from error
                     if trio.current_time() > until:
-                        raise store_busy(error, self._place, self._patience) from error
+                        raise store_busy(error, self._place, self.patience) from error
             await trio.sleep(pause)
         raise AssertionError("pauses() has no end")
 

@@ -70,7 +70,7 @@ class PostgresStore(SqlSchedules):
     ``lease``: seconds that a process may be taken to live without another word of it: it stops its runs a fifth of that
     before (REC-1), and whoever takes over waits for it to be over.
     ``busy_timeout``: seconds that others' reads and writes are tried again while the database cannot be used, before
-    StoreBusy. ``max_payload``: bytes of a payload's JSON text that this store takes, None for what the caller takes.
+    StoreBusy; reads of a member's store, for a lease at least. ``max_payload``: bytes of a payload's JSON text that this store takes, None for what the caller takes.
     UsageError for what can never work, the extra ``postgres`` not installed among it.
     """
 
@@ -175,8 +175,14 @@ class PostgresStore(SqlSchedules):
         if self._member is not None and self._member.over is None:
             raise UsageError("this store is a member of the fleet already; open another one for another member")
         self._member = PostgresMembership(self, url=url, capacity=capacity)
-        async with self._member.held():
-            yield self._member
+        _, reader = self._opened()
+        # A database that is away for less than the lease ends nothing; for longer, the lease is over first (REC-5).
+        reader.patience = max(self._patience, self._lease)
+        try:
+            async with self._member.held():
+                yield self._member
+        finally:
+            reader.patience = self._patience
 
     async def session_elsewhere(self, session: str) -> tuple[str | None] | None:
         """The URL of the other member that executes a run of this session, in a tuple; None if none does."""

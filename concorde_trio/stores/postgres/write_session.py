@@ -333,7 +333,7 @@ class PostgresWriteSession:
         found.nextset()
         rows = found.fetchall()
         if not rows:
-            raise StoreError(
+            raise LeaseLost(
                 f"the connection to {self.name} was lost while it committed, and another worker took the queue; "
                 "whether that was written is not known"
             )
