@@ -143,6 +143,7 @@ def _keep(asked: argparse.Namespace, result: Result) -> None:
         if any(measured.broke is not None for measured in result.suites.values()):
             print("a suite broke: nothing was published", file=sys.stderr)
             return
+        results.KEPT.parent.mkdir(exist_ok=True)
         results.KEPT.write_text(results.to_text(result), encoding="utf-8")
         page.publish(results.read(results.KEPT))
 

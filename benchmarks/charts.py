@@ -52,14 +52,14 @@ def _shared(what: str, figures: Iterable[Figure]) -> bool:
 
 def _bars(title: str, figures: list[Figure]) -> str:
     drawn: dict[str, Dot] = {}
-    ours = ""
+    kinds: dict[str, str] = {}
     for figure in figures:
         assert figure.point is not None
         name = str(figure.point.x)
-        ours = name if figure.point.line == "ours" else ours
+        kinds[name] = figure.point.line
         drawn[name] = _dot(1.0, figure.sample)
     highest = dict(sorted(drawn.items(), key=lambda each: -each[1].y))
-    return svg.bars(title, figures[0].unit, highest, ours)
+    return svg.bars(title, figures[0].unit, highest, kinds)
 
 
 def _dot(x: float, sample: Sample) -> Dot:

@@ -23,9 +23,10 @@ text { font: 12px system-ui, sans-serif; fill: #24292f }
 .title { font-size: 14px; font-weight: 600 }
 .faint { fill: #57606a }
 .grid { stroke: #d0d7de; stroke-width: 1 }
-.bar { fill: #4c72b0 } .ours { fill: #c44e52 }
+.peer { fill: #4c72b0 } .ours { fill: #c44e52 } .reference { fill: #dd9a9c } .limit { fill: #9aa4b0 }
+.range { stroke: #24292f; stroke-width: 2 }
 @media (prefers-color-scheme: dark) {
-  text { fill: #e6edf3 } .faint { fill: #9198a1 } .grid { stroke: #3d444d }
+  text { fill: #e6edf3 } .faint { fill: #9198a1 } .grid { stroke: #3d444d } .range { stroke: #e6edf3 }
 }"""
 COLOURS = ("#c44e52", "#4c72b0", "#55a868", "#dd8452", "#8172b3", "#937860", "#da8bc3", "#8c8c8c")
 
@@ -74,8 +75,8 @@ def lines(title: str, x_name: str, y_name: str, drawn: Mapping[str, Sequence[Dot
     return _document(WIDTH, HEIGHT, title, parts)
 
 
-def bars(title: str, unit: str, drawn: Mapping[str, Dot], ours: str) -> str:
-    """A bar a name; the one named ``ours`` in a colour of its own. Values must be above 0."""
+def bars(title: str, unit: str, drawn: Mapping[str, Dot], kinds: Mapping[str, str]) -> str:
+    """A bar a name. ``kinds``: ours, reference, peer or limit, which have colours. Values must be above 0."""
     height = TOP + len(drawn) * (BAR + GAP) + BOTTOM
     # A bar begins somewhat below the lowest value: a logarithmic axis has no 0.
     axis = _Axis(min(dot.low for dot in drawn.values()) / 2, max(dot.high for dot in drawn.values()), NAMES, WIDTH - 90)
@@ -84,16 +85,17 @@ def bars(title: str, unit: str, drawn: Mapping[str, Dot], ours: str) -> str:
         x = axis.place(value)
         parts.append(f'<path class="grid" d="M{x:.1f} {TOP - 6}V{height - BOTTOM}"/>')
         parts.append(_text(x, height - BOTTOM + 16, _short(value), "faint", "middle"))
-    parts.append(_text((NAMES + WIDTH - 90) / 2, height - 10, unit, "faint", "middle"))
+    parts.append(_text((NAMES + WIDTH - 90) / 2, height - 10, f"{unit}, on a logarithmic axis", "faint", "middle"))
     for place, (name, dot) in enumerate(drawn.items()):
         y = TOP + place * (BAR + GAP)
         end = axis.place(dot.y)
         parts.append(_text(NAMES - 8, y + 13, name, "", "end"))
-        kind = "ours" if name == ours else "bar"
-        parts.append(f'<rect class="{kind}" x="{NAMES}" y="{y}" width="{end - NAMES:.1f}" height="{BAR}"/>')
+        parts.append(
+            f'<rect class="{kinds.get(name, "peer")}" x="{NAMES}" y="{y}" width="{end - NAMES:.1f}" height="{BAR}"/>'
+        )
         middle = y + BAR / 2
         spread = f"M{axis.place(dot.low):.1f} {middle}H{axis.place(dot.high):.1f}"
-        parts.append(f'<path class="grid" style="stroke: currentColor; stroke-width: 2" d="{spread}"/>')
+        parts.append(f'<path class="range" d="{spread}"/>')
         parts.append(_text(axis.place(dot.high) + 6, y + 13, number(dot.y)))
     return _document(WIDTH, height, title, parts)
 

@@ -1,17 +1,15 @@
 """What a waiting run costs in the worker's memory, and a live session in its harness's.
 
 Counted by tracemalloc: every allocation of Python's, after the garbage was collected. Beside it stand the texts that any program would keep of
-it, and how much the resident memory grew that the system counts (in a round of its own, for tracemalloc needs memory too).
+it. (What the system counts as resident says little: pages of earlier rounds are used again.)
 """
 
 from __future__ import annotations
 
 import gc
-import os
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import trio
 
@@ -26,59 +24,44 @@ from concorde_trio.sessions.harness import SessionHarness
 from concorde_trio.signals.worker import open_worker
 from concorde_trio.stores.sqlite import SqliteStore
 
-Used = Callable[[], float]
-"""Bytes in use now."""
-
 
 def suite(bench: Bench) -> Iterator[Figure]:
     """Bytes of one."""
     count = 2_000 if bench.quick else 10_000
-    traced, resident = _twice(bench, "waiting runs", lambda used: _waiting(bench, count, used))
+    traced = _traced(bench, "waiting runs", lambda: _waiting(bench, count))
     yield Figure(
         name=f"a waiting run in the worker ({count:,} of them, claimed)",
         unit="bytes",
         better="lower",
         sample=traced,
-        beside=(
-            Beside(what="resident memory, by the system's count", sample=resident),
-            Beside(what="its payload's text, 200 bytes", sample=Sample([float(queue.PAYLOAD)]), kind="limit"),
-        ),
+        beside=(Beside(what="its payload's text, 200 bytes", sample=Sample([float(queue.PAYLOAD)]), kind="limit"),),
         goal=Goal(says="under 1 KB", sample=traced, bound=1024.0, at_least=False, absolute=True),
     )
-    count = 500 if bench.quick else 3_000
-    traced, resident = _twice(bench, "live sessions", lambda used: _sessions(count, used))
+    count = 500 if bench.quick else 2_000
+    traced = _traced(bench, "live sessions", lambda: _sessions(count))
+    text = Sample([float(MESSAGES * (len(WORDS) + 20))])
     yield Figure(
         name=f"a live session with {MESSAGES} messages ({count:,} of them)",
         unit="bytes",
         better="lower",
         sample=traced,
-        beside=(
-            Beside(what="resident memory, by the system's count", sample=resident),
-            Beside(what="the text of its messages", sample=Sample([float(MESSAGES * (len(WORDS) + 20))]), kind="limit"),
-        ),
+        beside=(Beside(what="the text of its messages", sample=text, kind="limit"),),
         goal=Goal(says="under 24 KB", sample=traced, bound=24.0 * 1024, at_least=False, absolute=True),
     )
 
 
-def _twice(bench: Bench, phase: str, grown: Callable[[Used], float]) -> tuple[Sample, Sample]:
-    """By the system's count and by tracemalloc's, each some rounds; the first round of all warms up."""
-    resident, traced = [], []
-    rounds = bench.times(3, 1)
-    for number in bench.rounds(phase, 1 + 2 * rounds):
-        if number <= rounds:
-            resident.append(grown(_resident))
-            continue
+def _traced(bench: Bench, phase: str, grown: Callable[[], float]) -> Sample:
+    """By tracemalloc's count, some rounds; the first warms up."""
+    found = []
+    for number in bench.rounds(phase, 1 + bench.times(3, 1)):
         tracemalloc.start()
         try:
-            traced.append(grown(lambda: float(tracemalloc.get_traced_memory()[0])))
+            bytes_of_one = grown()
         finally:
             tracemalloc.stop()
-    return Sample(traced), Sample(resident[:1] if rounds == 1 else resident[1:])
-
-
-def _resident() -> float:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return float(pages * os.sysconf("SC_PAGE_SIZE"))
+        if number:
+            found.append(bytes_of_one)
+    return Sample(found)
 
 
 class Held:
@@ -89,7 +72,7 @@ class Held:
         raise AssertionError
 
 
-def _waiting(bench: Bench, count: int, used: Used) -> float:
+def _waiting(bench: Bench, count: int) -> float:
     async def main() -> float:
         with bench.new_folder() as folder:
             store = SqliteStore(folder / "queue.db")
@@ -97,12 +80,12 @@ def _waiting(bench: Bench, count: int, used: Used) -> float:
                 await queue.fill(store, queue.SESSIONS)
             async with _claiming(store, queue.SESSIONS) as claimed:
                 await claimed.wait()
-                before = _settled(used)
+                before = _settled()
             async with store.open():
                 await queue.fill(store, count)
             async with _claiming(store, count) as claimed:
                 await claimed.wait()
-                return (_settled(used) - before) / count
+                return (_settled() - before) / count
 
     return trio.run(main)
 
@@ -125,18 +108,19 @@ async def _claiming(store: SqliteStore, count: int) -> AsyncIterator[trio.Event]
         worker.stop("cancel")
 
 
-def _sessions(count: int, used: Used) -> float:
+def _sessions(count: int) -> float:
     async def main() -> float:
         async with SessionHarness(store=Transcripts(MESSAGES), model=Stalling()).open() as harness:  # type: ignore[arg-type]
             await harness.loop("warm")
-            before = _settled(used)
+            before = _settled()
             for number in range(count):
                 await harness.loop(f"session-{number}")
-            return (_settled(used) - before) / count
+            return (_settled() - before) / count
 
     return trio.run(main)
 
 
-def _settled(used: Used) -> float:
+def _settled() -> int:
+    """Bytes in use once the garbage is collected."""
     gc.collect()
-    return used()
+    return tracemalloc.get_traced_memory()[0]

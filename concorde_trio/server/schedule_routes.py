@@ -19,6 +19,7 @@ from concorde_trio.records import JSON
 from concorde_trio.server.answers import answer, page
 from concorde_trio.server.asked import Asked, serve
 from concorde_trio.server.bodies import body_bound
+from concorde_trio.server.cursors import cursor, cursor_kind
 from concorde_trio.server.declarations import LIMIT, Answer, Operation, member, path, query
 from concorde_trio.server.problems import FieldFault, Problem
 from concorde_trio.server.seam import Worker
@@ -30,6 +31,7 @@ from concorde_trio.signals.schedule_documents import schedule_document
 _NAME = Matching(
     SCHEDULE_NAME, "the name of a schedule: 1 to 100 letters, digits, '.', '_' or '-', the first a letter or digit"
 )
+AFTER = cursor_kind(SCHEDULE_NAME, str)
 _NAMED = path("schedule", _NAME, "The name of a schedule.")
 _UNKNOWN = {404: "There is no such schedule."}
 
@@ -41,10 +43,11 @@ LIST = Operation(
     tag="Schedules",
     fields=(
         query("kind", Name("kind"), "Only those that emit this kind."),
-        query("after", _NAME, "The next of an earlier page: only those with later names."),
+        query("after", AFTER, "The next of an earlier page: only those with later names."),
         LIMIT,
     ),
     answers=(Answer(200, "A page of schedules.", SchedulePage),),
+    refusals={409: "The next is of an earlier start of the server, and cannot be read any more."},
 )
 LOOK = Operation(
     "GET",
@@ -109,7 +112,7 @@ def schedule_routes(worker: Worker) -> Blueprint:
         shown = found[:limit]
         if len(found) == limit:
             limit += 1  # There are just as many: this is the last page.
-        return answer(await page("schedules", shown, limit, document, lambda record: record.name))
+        return answer(await page("schedules", shown, limit, document, lambda record: cursor(record.name, worker.mask)))
 
     @serve(routes, LOOK)
     async def one_schedule(asked: Asked) -> Response:
@@ -135,7 +138,7 @@ def schedule_routes(worker: Worker) -> Blueprint:
     async def remove(asked: Asked) -> Response:
         """A schedule is removed."""
         await worker.schedules.remove(asked["schedule"])
-        return answer({"name": asked["schedule"], "removed": True})
+        return answer({"name": worker.mask(asked["schedule"]), "removed": True})
 
     return routes
 

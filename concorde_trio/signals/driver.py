@@ -414,7 +414,7 @@ class Driver:
 def masked(event: events.Event, mask: Callable[[str], str]) -> events.Event:
     """TAG-4: an error may quote the tag of another run, which is live; and so may a name."""
     shown: dict[str, Any] = {}
-    for field in ("error", "session", "waits_for", "reason", "who"):
+    for field in ("error", "session", "waits_for", "reason", "who", "schedule"):
         text = getattr(event, field, None)
         if text and (hidden := mask(text)) != text:
             shown[field] = hidden

@@ -68,7 +68,7 @@ class SignalWorker:
         self._runtime = runtime
         self._bus = EventBus()
         self._bus.call(self._note)
-        self.schedules = Schedules(store, options, self._bus.publish)
+        self.schedules = Schedules(store, options, lambda told: (self._life or self._bus).publish(told))
         self._waiters: dict[str, list[trio.Event]] = {}
         self._waiter_left = trio.Event()
         self._shield = trio.CancelScope(shield=True)

@@ -78,6 +78,8 @@ def _write(path: Path, content: str | bytes) -> None:
 
 def build(folder: Path) -> Path:
     """Build the site into ``folder``, which is emptied first; its start page. SiteError says what is wrong with it."""
+    if folder.exists() and any(folder.iterdir()) and not (folder / "search.json").exists():
+        raise SiteError(f"{folder} is there and is no site; name another folder, or remove it")
     with tempfile.TemporaryDirectory() as name:
         staged = Path(name)
         stage(staged)
@@ -86,8 +88,6 @@ def build(folder: Path) -> Path:
             raise SiteError(f"the navigation in {SETTINGS.name} names pages that are not there: {', '.join(missing)}")
         make(staged)
         if folder.exists():
-            if any(folder.iterdir()) and not (folder / "search.json").exists():
-                raise SiteError(f"{folder} is there and is no site; name another folder, or remove it")
             shutil.rmtree(folder)
         shutil.copytree(staged / "site", folder)
     return folder / "index.html"

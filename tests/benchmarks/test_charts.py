@@ -37,7 +37,7 @@ def test_a_chart_of_names_has_a_bar_each_the_highest_first() -> None:
     figures = [at("<b> & co", "peer", "jobs"), figure([99.0], name="n", point=Point(chart="jobs", line="ours", x="we"))]
     root = ElementTree.fromstring(charts(result(*figures))["jobs.svg"])
     bars = [each for each in root.iter(f"{SVG}rect")]
-    assert [bar.get("class") for bar in bars] == ["ours", "bar"]
+    assert [bar.get("class") for bar in bars] == ["ours", "peer"]
     assert "<b> & co" in [each.text for each in root.iter(f"{SVG}text")]
 
 
@@ -49,7 +49,7 @@ def test_everything_drawn_is_inside_of_the_picture() -> None:
         for circle in root.iter(f"{SVG}circle"):
             assert 0 <= float(circle.get("cx", "-1")) <= svg.WIDTH
             assert 0 <= float(circle.get("cy", "-1")) <= svg.HEIGHT
-        root = ElementTree.fromstring(svg.bars("title", "/s", dict(zip("abcd", line, strict=False)), "a"))
+        root = ElementTree.fromstring(svg.bars("title", "/s", dict(zip("abcd", line, strict=False)), {"a": "ours"}))
         assert all(float(bar.get("width", "-1")) > 0 for bar in root.iter(f"{SVG}rect"))
 
 

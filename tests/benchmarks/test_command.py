@@ -146,7 +146,7 @@ def test_what_is_published_is_the_result_the_page_and_the_charts(
 ) -> None:
     """Benchmarks: one command writes all three; nothing if a suite broke."""
     _, gives = ran
-    monkeypatch.setattr(results, "KEPT", tmp_path / "kept.json")
+    monkeypatch.setattr(results, "KEPT", tmp_path / "results" / "kept.json")
     monkeypatch.setattr(command, "_short", str)
     monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
     monkeypatch.setattr(page, "CHARTS", tmp_path / "charts")

@@ -63,6 +63,14 @@ def test_the_first_mention_of_a_public_name_is_a_link() -> None:
     assert linked == text.replace("\n`Prompt` and", "\n[`Prompt`](../reference/signals.md#Prompt) and", 1)
 
 
+def test_a_folder_that_is_no_site_is_left_alone(tmp_path: Path) -> None:
+    """Docs: a slip in the folder's name removes nothing."""
+    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(SiteError, match="is no site"):
+        build(tmp_path)
+    assert (tmp_path / "mine.txt").exists()
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built; a warning would have failed it."""

@@ -39,8 +39,10 @@ LEASE = 3.0
 """Seconds: short, so that a minute sees many of them end."""
 READY = 90.0
 """Seconds in which a process must serve, whatever the machine is doing."""
-SETTLED = 120.0
-"""Seconds in which all must be settled once nothing disturbs."""
+SETTLED = 60.0
+"""Seconds in which another signal must be settled once nothing disturbs, as long as one is left."""
+BACKLOG = 40
+"""Signals that are left at most when another one is emitted: what cannot keep up shows nothing more."""
 
 
 @attrs.define
@@ -134,12 +136,16 @@ class Driver:
     def disturb(self, seconds: float, faults: list[str]) -> None:
         """Emit, and do one of these faults after another, for so long."""
         until = time.monotonic() + seconds
-        next_fault = time.monotonic()
+        next_fault = next_look = time.monotonic()
+        backlog = 0
         undone = list(faults)
         while time.monotonic() < until:
             self._do_what_is_due()
             self._look_for_the_dead()
-            if not self._down and self.chance.random() < 0.25:
+            if time.monotonic() >= next_look:
+                next_look = time.monotonic() + 1
+                backlog = self._unsettled()
+            if not self._down and backlog < BACKLOG and self.chance.random() < 0.25:
                 self._emit()
             if time.monotonic() >= next_fault:
                 if not undone:
@@ -155,10 +161,12 @@ class Driver:
             self._do_what_is_due()
             time.sleep(0.05)
         self._tell("nothing disturbs any more")
-        until = time.monotonic() + SETTLED
-        while (left := self._unsettled()) and time.monotonic() < until:
+        left, until = self._unsettled(), time.monotonic() + SETTLED
+        while left and time.monotonic() < until:
             self._look_for_the_dead()
             time.sleep(0.1)
+            if (now := self._unsettled()) < left:
+                left, until = now, time.monotonic() + SETTLED
         self._tell(f"{left} signals are left")
         self.doctor += [f"while all serve: {each}" for each in self._diagnosed()]
         for member in self.members:
@@ -429,7 +437,7 @@ class Driver:
 
     def _unsettled(self) -> int:
         rows = self._execute(f"select count(*) from {self._schema}.signals where settled_at is null")
-        return int(rows[0][0])
+        return int(rows[0][0]) if rows else 0
 
     def _evidence(self) -> FleetEvidence:
         signals = {}

@@ -107,9 +107,13 @@ async def test_it_fires_at_each_instant_and_the_signal_is_like_any_other(autojum
 async def test_local_time_is_kept_over_a_change_of_the_clocks(autojump_clock: MockClock) -> None:
     """SCH-2: seven in Berlin is an hour earlier from the last Sunday in March on."""
     house = House()
-    async with house.worker(schedules=[Schedule("morning", "tick", cron="0 7 * * *", zone="Europe/Berlin")]):
-        await trio.sleep(48 * HOUR)
-    local = [datetime.fromtimestamp(at, UTC).isoformat()[:16] for _, _, at in house.handled]
+    async with house.worker(schedules=[Schedule("morning", "tick", cron="0 7 * * *", zone="Europe/Berlin")]) as worker:
+        (before,) = await worker.schedules.all()
+        await trio.sleep(23 * HOUR)
+        (after,) = await worker.schedules.all()
+    times = (before.next_at, after.next_at)
+    assert before.next_at == after.fired_at
+    local = [datetime.fromtimestamp(at, UTC).isoformat()[:16] for at in times if at is not None]
     assert local == ["2026-03-29T05:00", "2026-03-30T05:00"]
 
 
