@@ -192,7 +192,7 @@ class Membership(Protocol):
     def on_fleet(self, heard: Callable[[str, Any], None]) -> AbstractAsyncContextManager[None]:
         """While entered, ``heard(word, about)`` is called in the Trio thread for what members tell each other.
 
-        Words: ``offer``, ``taken`` (about: the Taken), ``over``, ``stop``, ``leader``, ``settled``; ``gap``: some may have been
+        Words: ``offer``, ``taken`` (about: the Taken), ``over``, ``stop``, ``leader``, ``settled`` (about: ids of signals); ``gap``: some may have been
         missed. Each is spurious now and then.
         """
         ...

@@ -240,7 +240,7 @@ class FleetLife:
         if self.driver is not None:
             self.driver.heard(word, about)
         if word in ("settled", "gap") and self._reports is not None:
-            self._reports.settled()
+            self._reports.settled(about)
         if word in ("leader", "gap"):
             self._news.set()
 

@@ -47,8 +47,8 @@ class LifeReports(Protocol):
         """The same without an error: whoever waits for a signal may look a last time."""
         ...
 
-    def settled(self) -> None:
-        """Signals may have settled that no event of this process tells of."""
+    def settled(self, signal_ids: Iterable[str] | None) -> None:
+        """These signals have settled (None: any may have), and no event of this process may tell of it."""
         ...
 
 

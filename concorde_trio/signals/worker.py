@@ -382,9 +382,9 @@ class SignalWorker:
         if self._bus.measured is not None:
             self._bus.measured("lag", seconds)
 
-    def _wake_waiters(self) -> None:
-        for waiters in self._waiters.values():
-            for waiter in waiters:
+    def _wake_waiters(self, signal_ids: Iterable[str] | None = None) -> None:
+        for signal_id in tuple(self._waiters if signal_ids is None else signal_ids):
+            for waiter in self._waiters.get(signal_id, ()):
                 waiter.set()
 
     async def _prune_regularly(self, older_than: float) -> None:
@@ -450,8 +450,8 @@ class _Reports:
             worker._waiter_left = trio.Event()
             await worker._waiter_left.wait()
 
-    def settled(self) -> None:
-        self._worker._wake_waiters()
+    def settled(self, signal_ids: Iterable[str] | None) -> None:
+        self._worker._wake_waiters(signal_ids)
 
 
 @asynccontextmanager

@@ -35,6 +35,7 @@ async def test_a_member_takes_no_more_than_its_capacity_and_others_take_the_rest
     async with fleet.member("a", capacity=2) as a, fleet.member("b", capacity=3) as b:
         ids = [await a.emit("errand", f"s{number}") for number in range(6)]
         await until(lambda: len(fleet.started) == 5)
+        await until(lambda: fleet.sql("select count(*) from {}.concorde_executions") == [(6,)])
         view = await b.store.fleet()  # type: ignore[attr-defined]
         assert sorted(len(member.running) for member in view.members) == [2, 3]
         assert (view.offered, view.unclaimed) == (1, 0)

@@ -24,6 +24,6 @@ def heard_words(heard: Callable[[str, Any], None]) -> Callable[[str | None], Non
             for taken in taken_of(json.loads(rest)):
                 heard(word, taken)
         else:
-            heard(word, None)
+            heard(word, json.loads(rest) if rest else None)
 
     return payload

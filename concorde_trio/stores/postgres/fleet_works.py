@@ -23,7 +23,7 @@ from concorde_trio.stores.session_works import write_sessions
 from concorde_trio.stores.works import Apply, OwnWork, insert_signals
 
 MOST_TOLD = 50
-"""Taken runs that one notification names: it has room for 8,000 bytes."""
+"""Runs or signals that one notification names: it has room for 8,000 bytes."""
 
 
 def lives(database: Reads, member: str) -> bool:
@@ -76,8 +76,9 @@ class LeaderApply(Apply):
                 "stop_executions", [(each.run_id, each.reason, each.state.value) for each in done.stops]
             )
             tell(database, self.channel, "stop")
-        if any(signal.settled_at is not None for signal in done.signals.values()):
-            tell(database, self.channel, "settled")
+        settled = [signal.id for signal in done.signals.values() if signal.settled_at is not None]
+        for start in range(0, len(settled), MOST_TOLD):
+            tell(database, self.channel, "settled", settled[start : start + MOST_TOLD])
 
 
 @attrs.frozen
