@@ -21,7 +21,11 @@ async def to_leader(worker: Worker) -> None:
     if seen is None:
         raise Problem(503, "nobody leads the fleet at this moment; ask again", headers={"retry-after": "1"})
     if seen.url is None:
-        raise Problem(503, f"member {seen.member[:12]} leads the fleet, and has no agent server that could be asked")
+        raise Problem(
+            503,
+            f"member {seen.member[:12]} leads the fleet, and has no agent server that can be asked from this machine; see "
+            "`concorde-trio fleet` for where it is",
+        )
     raise Problem(
         307,
         f"the lock table is at the leader of the fleet: ask {seen.url}",

@@ -164,7 +164,7 @@ async def test_every_connection_that_is_cut_is_made_again(fleet: Fleet) -> None:
 
 
 async def test_who_asks_a_member_for_locks_is_sent_to_the_leader(fleet: Fleet) -> None:
-    """SRV-2, LCK-7: with 307 and the same path; signals and runs are told by everybody."""
+    """SRV-2, LCK-7: with 307 and the same path, but not to the loopback of another machine; signals and runs are told by everybody."""
     token = "t" * 32
     gateways = []
     async with trio.open_nursery() as nursery:
@@ -185,6 +185,9 @@ async def test_who_asks_a_member_for_locks_is_sent_to_the_leader(fleet: Fleet) -
             assert (await client.get(f"{urls[0]}/locks?limit=1")).status_code == 200
             sent = await client.get(f"{urls[1]}/locks?limit=1")
             assert (sent.status_code, sent.headers["location"]) == (307, f"{urls[0]}/locks?limit=1")
+            fleet.sql("update {}.concorde_members set host = 'another machine'")
+            nowhere = await client.get(f"{urls[1]}/locks")
+            assert (nowhere.status_code, "from this machine" in nowhere.text) == (503, True)
             assert len((await client.get(f"{urls[1]}/signals")).json()["signals"]) == 2
             (waits,) = (await client.get(f"{urls[0]}/runs?signal={second}")).json()["runs"]
             assert waits["waits_for"]

@@ -5,7 +5,10 @@ The law: what the leader asks for at every end costs in the rows that come back.
 
 from __future__ import annotations
 
+import ipaddress
+import socket
 from typing import Any
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -23,7 +26,7 @@ MOST_OVER = 500
 _OUTCOME = "run_id, member, taken_at, outcome, executions.error, text, usage"
 _LEADER = """
 select
-    leader.member, members.state, members.holder, members.writer, members.url,
+    leader.member, members.state, members.holder, members.writer, members.url, members.host,
     (select until < clock_timestamp() from concorde_leases where member = leader.member), owner
 from concorde_leader as leader cross join concorde_meta left join concorde_members as members on members.id = leader.member
 """
@@ -31,7 +34,10 @@ from concorde_leader as leader cross join concorde_meta left join concorde_membe
 
 @attrs.frozen(kw_only=True)
 class LeaderRow:
-    """Who leads, as it stands in the database; ``expired``: None if its lease is gone. ``owner``: who has the queue."""
+    """Who leads, as it stands in the database; ``expired``: None if its lease is gone. ``owner``: who has the queue.
+
+    ``url``: of its agent server, None if there is none that can be asked from this machine.
+    """
 
     member: str | None
     state: str | None
@@ -49,13 +55,13 @@ class LeaderRow:
 
 def leader_row(database: Reads) -> LeaderRow:
     """The one row."""
-    member, state, holder, writer, url, expired, owner = database.execute(_LEADER).fetchone()
+    member, state, holder, writer, url, host, expired, owner = database.execute(_LEADER).fetchone()
     return LeaderRow(
         member=member,
         state=state,
         holder=read_holder(holder),
         writer=writer,
-        url=url,
+        url=from_here(url, host),
         expired=expired,
         owner=read_holder(owner),
     )
@@ -119,14 +125,26 @@ def others(database: Reads, member: str) -> bool:
 
 
 def session_elsewhere(database: Reads, session: str, member: str) -> tuple[str | None] | None:
-    """The URL of another living member that executes a run of this session."""
-    found: tuple[str | None] | None = database.execute(
-        "select url from concorde_executions as executions join runs on runs.id = run_id "
+    """The URL of another living member that executes a run of this session, None in the tuple if it cannot be asked."""
+    found = database.execute(
+        "select url, host from concorde_executions as executions join runs on runs.id = run_id "
         "join concorde_members on concorde_members.id = member "
         "where outcome is null and runs.session = ? and member <> ? and concorde_members.state in ('live', 'draining')",
         (bound(session), member),
     ).fetchone()
-    return found
+    return None if found is None else (from_here(*found),)
+
+
+def from_here(url: str | None, host: str | None) -> str | None:
+    """A member's URL, None if it is of another machine's loopback: here, something else would answer there."""
+    if url is None or host == socket.gethostname():
+        return url
+    name = urlsplit(url).hostname or ""
+    try:
+        local = ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        local = name == "localhost"
+    return None if local else url
 
 
 def ending(database: Reads) -> tuple[bool, dict[str, Holder]]:
