@@ -13,8 +13,9 @@ import attrs
 import trio
 
 from concorde_trio._sansio.run_tags import RunTags
+from concorde_trio.errors import LeaseLost, StoreBusy, StoreError
 from concorde_trio.failures import traceback_of
-from concorde_trio.records import RunInfo, RunState
+from concorde_trio.records import RunInfo, RunOutcome, RunState
 from concorde_trio.signals.execution import execute
 from concorde_trio.signals.fleet import Execution, Finished, Membership
 from concorde_trio.signals.options import WorkerOptions
@@ -180,7 +181,14 @@ class Executor:
                         nursery.start_soon(self._write, part)
 
     async def _write(self, ends: list[Finished]) -> None:
-        written = await self._member.finish(ends)
+        try:
+            written = await self._member.finish(ends)
+        except StoreError as error:
+            if isinstance(error, LeaseLost | StoreBusy) or not ends[0].with_end:
+                raise
+            logger.warning("what was to be stored with the end of run %s cannot be: %s", ends[0].run_id, error)
+            outcome = RunOutcome.failed(f"what was to be stored with its end cannot be stored: {error}")
+            written = await self._member.finish([Finished(ends[0].run_id, outcome, ())])
         for end in ends:
             self._ended.remove(end)
             running = self._runs.pop(end.run_id)

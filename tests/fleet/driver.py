@@ -311,6 +311,8 @@ class Driver:
         )
 
     def _restart(self) -> None:
+        if self._down:
+            return
         self._tell("the database is killed, and starts again")
         self._down = True
         self._postgres.kill()

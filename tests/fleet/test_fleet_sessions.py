@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 import trio
 
-from concorde_trio import InProcessRuntime, ReplyEnd, TextDelta
+from concorde_trio import FunctionRuntime, InProcessRuntime, ReplyEnd, RunOutcome, RunPrompt, TextDelta
 from concorde_trio._sansio.model_events import ModelRequest
+from concorde_trio._sansio.session_changes import LinkInputs
 from concorde_trio.errors import SessionElsewhere
 from concorde_trio.messages import InputState, Role
 from concorde_trio.records import SignalState
+from concorde_trio.signals.runtime import executing
 from concorde_trio.signals.store import SignalFilter
-from tests.fleet.members import SOON, Fleet, until
+from tests.fleet.members import SOON, Fleet, settled, until
 from tests.stores.postgres_server import PostgresServer, postgres
 
 pytestmark = pytest.mark.slow
@@ -119,3 +121,20 @@ async def test_what_a_dead_member_had_queued_runs_elsewhere_and_its_prompt_does_
     assert told[0] == "long"
     assert told[1].splitlines()[1:] == ["queued there", "---", "sent here"]
     assert len(told) == 2
+
+
+async def test_what_cannot_be_stored_with_an_end_fails_that_run_alone(fleet: Fleet) -> None:
+    """REC-5: the member goes on, and so does whatever it runs beside."""
+
+    async def work(prompt: RunPrompt) -> RunOutcome:
+        if prompt.session == "bad":
+            here = executing.get()
+            assert here is not None
+            here.with_end.append(LinkInputs(("no such input",), "no such signal"))
+        return RunOutcome.ok("done")
+
+    async with fleet.member("a", runtime=FunctionRuntime(work)) as worker:
+        bad, good = await worker.emit("errand", "bad"), await worker.emit("errand", "good")
+        failed = await settled(worker, bad)
+        assert failed.state is SignalState.FAILED and "cannot be stored" in (failed.error or "")
+        assert (await settled(worker, good)).state is SignalState.DONE
