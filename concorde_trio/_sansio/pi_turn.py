@@ -86,6 +86,7 @@ class PiTurn:
         self._asked: dict[str, str] = {}  # commands without an answer, by id
         self._barrier: str | None = None  # the get_state whose answer tells whether pi is idle
         self._idle_needed = 1  # answers in a row that say so
+        self._busy = False  # its last answer in this phase said that it is not
         self._replying = False  # a reply has begun and not ended: one that ends twice counts once
         self._looping = False  # between agent_start and agent_end
         self._started = False  # there was an agent_start since we prompted
@@ -95,6 +96,8 @@ class PiTurn:
     @property
     def waiting_for(self) -> str:
         """What is to come next, in words."""
+        if self._busy and self.phase is PiPhase.SETTLING:
+            return "it to be idle"
         if self.tools and self.phase in (PiPhase.WORKING, PiPhase.ABORTING):
             return "the tool " + ", ".join(sorted(set(self.tools.values())))
         if self._answering:
@@ -104,7 +107,9 @@ class PiTurn:
     @property
     def for_an_answer(self) -> bool:
         """It owes us an answer that needs no model and no tool."""
-        return self.phase in (PiPhase.SWITCHING, PiPhase.CHECKING, PiPhase.SETTLING, PiPhase.ABORTING)
+        return self.phase in (PiPhase.SWITCHING, PiPhase.CHECKING, PiPhase.ABORTING) or (
+            self.phase is PiPhase.SETTLING and not self._busy
+        )
 
     @property
     def _answering(self) -> str | None:
@@ -220,7 +225,8 @@ class PiTurn:
             if not good and self._asked and id is None and record.get("command") in ("parse", *self._asked.values()):
                 return self.fail(f"it refused {record.get('command')}: {_error(record)}")
             return []  # a second answer, or one to somebody else
-        self.progress += 1
+        if id != self._barrier:  # that it is still busy is no progress
+            self.progress += 1
         if kind == "abort":
             self.phase = PiPhase.OVER
             return []
@@ -256,7 +262,8 @@ class PiTurn:
 
     def _idle(self, state: Mapping[str, Any]) -> list[Command]:
         self._barrier = None
-        if self.phase is PiPhase.SETTLING and _is_idle(state):
+        self._busy = not _is_idle(state)
+        if self.phase is PiPhase.SETTLING and not self._busy:
             self._idle_needed -= 1
             if self._idle_needed <= 0:
                 self.phase = PiPhase.OVER
@@ -265,6 +272,7 @@ class PiTurn:
     def _settle(self, idle_needed: int) -> list[Command]:
         self.phase = PiPhase.SETTLING
         self._barrier = None
+        self._busy = False
         self._idle_needed = idle_needed
         return self.ask_again()
 

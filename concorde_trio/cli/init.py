@@ -27,6 +27,9 @@ FILES = {
 }
 """What is written, by path in the project, and the text that it is made of."""
 
+TAKEN = {"concorde-trio", "trio", "pytest", "pytest-trio", "hatchling", "root", "nobody", "daemon"}
+"""Names of what a project needs itself, for pip would put the project in its place, and of users that are not for it."""
+
 EMIT = 'concorde-trio emit order.placed \'{"customer": "ann", "item": "a lamp"}\' --wait'
 
 
@@ -71,7 +74,7 @@ def _name(root: Path) -> str:
     """A name for a distribution, a unit and a user, out of the folder's."""
     words = re.findall(r"[a-z0-9]+", root.resolve().name.lower())
     name = "-".join(words)[:30].strip("-")
-    return name if name and name[0].isalpha() else f"agents-{name}".strip("-")
+    return name if name and name[0].isalpha() and name not in TAKEN else f"agents-{name}".strip("-")
 
 
 def _text(source: str, name: str) -> str:

@@ -73,6 +73,8 @@ def checked(schedule: Schedule, now: float, *, max_payload: int = MAX_PAYLOAD) -
         ScheduleRecord, name=name, kind=schedule.kind, payload=payload, revision=uuid4().hex[:20], changed_at=now
     )
     if schedule.cron is None:
+        if schedule.zone is not None:
+            find_zone(schedule.zone)  # a wrong one is told of, also where the instant says its offset itself
         at = read_instant(schedule.at, schedule.zone)
         return made(at=at, next_at=at)
     zone = "UTC" if schedule.zone is None else schedule.zone

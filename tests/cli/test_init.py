@@ -71,3 +71,13 @@ def test_what_cannot_be_written_leaves_nothing_half_written(
     done = command("init", "x/y")
     assert done.status == 1
     assert not (here / "x").exists()
+
+
+@pytest.mark.parametrize("folder", ["concorde-trio", "Concorde_Trio", "trio", "root"])
+def test_a_project_never_has_the_name_of_what_it_needs(command: Command, here: Path, folder: str) -> None:
+    """pip would put it in the place of that, and a unit would run as root."""
+    assert command("init", folder).status == 0
+    written = (here / folder / "pyproject.toml").read_text()
+    name = "agents-" + folder.lower().replace("_", "-")
+    assert f'name = "{name}"' in written
+    assert f"User={name}\n" in (here / folder / f"{name}.service").read_text()

@@ -110,6 +110,15 @@ async def test_a_pi_that_stalls_is_given_up(nursery: trio.Nursery, autojump_cloc
     assert pi.closed == 1
 
 
+async def test_a_pi_that_says_for_ever_that_it_is_busy_is_given_up(nursery: trio.Nursery, autojump_clock: Any) -> None:
+    """LSE-3: an answer that it is not idle yet is no progress, also where there is no ceiling."""
+    ended = b'{"type":"agent\\u005fend"}\n'  # written so, the fake goes on saying that it is at work
+    pi = FakePi(nursery, [*START, *said(reply()), ended])
+    outcome = await pi.runtime(ceiling=None, progress_limit=20).run(prompt())
+    assert "no progress for 20 s (progress_limit), waiting for it to be idle" in (outcome.error or "")
+    assert pi.kinds()[-1] == "abort"
+
+
 async def test_a_turn_that_keeps_moving_is_not_given_up(nursery: trio.Nursery, autojump_clock: Any) -> None:
     """LSE-3: the bound is for one silence, and a tool at work has its own."""
     steps = [*START, *said(reply())[:1], *([delta(), 290.0] * 3), *said(reply("", "toolUse"))]
@@ -278,6 +287,12 @@ async def test_a_pi_that_cannot_be_reached_fails_the_run_in_time(autojump_clock:
     assert "no pi was reached at its stream: ConnectionRefusedError: [Errno 111] Connection refused" in (
         outcome.error or ""
     )
+
+    async def refused_by_tls() -> trio.abc.Stream:
+        raise trio.BrokenResourceError("no common cipher")
+
+    outcome = await PiRuntime(refused_by_tls, sessions="/srv").run(prompt())
+    assert "no pi was reached at its stream: BrokenResourceError: no common cipher" in (outcome.error or "")
     outcome = await PiRuntime(trio.sleep_forever, sessions="/srv").run(prompt())  # type: ignore[arg-type]
     assert "nothing answered for 10 s" in (outcome.error or "")
     assert trio.current_time() == 10

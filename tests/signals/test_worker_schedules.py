@@ -326,6 +326,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"cron": "0 7 * *"}, InvalidSchedule, "has 4"),
     ({"cron": "0 0 31 2,4 *"}, InvalidSchedule, "bad day-of-month"),
     ({"cron": 7}, InvalidSchedule, "not 7"),
+    ({"at": "2026-12-24T18:00:00Z", "zone": "Mars/Base"}, InvalidSchedule, "no time zone .Mars/Base"),
     ({"cron": HOURLY, "zone": "Berlin"}, InvalidSchedule, "did you mean Europe/Berlin"),
     (
         {"at": "tomorrow"},
