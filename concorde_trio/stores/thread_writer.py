@@ -24,7 +24,7 @@ from concorde_trio.stores.hold import HeldSession, Hold
 from concorde_trio.stores.pauses import pauses
 from concorde_trio.stores.works import Work, wakes
 
-POLL = 0.04
+POLL = 0.02
 """Seconds between two looks for commits of other processes (2.4 µs each), while somebody wants to hear of them."""
 
 MOST_WORKS = 1000
