@@ -119,6 +119,10 @@ def _offset(zone: tzinfo, at: datetime) -> timedelta:
     return at.astimezone(zone).utcoffset() or timedelta(0)
 
 
+_OF_A_MACHINE = frozenset({"localtime", "posixrules", "Factory", "leapseconds"})
+"""Files beside the zones: what they say is how a machine is set up, and members of a fleet must agree."""
+
+
 def find_zone(name: str) -> tzinfo:
     """The zone of that name, or of a fixed offset such as ``+05:30``. InvalidSchedule if there is none."""
     fixed = _OFFSET.match(name) if isinstance(name, str) else None
@@ -127,6 +131,11 @@ def find_zone(name: str) -> tzinfo:
         return timezone(-offset if fixed[1] == "-" else offset)
     if name == "UTC":
         return UTC
+    if isinstance(name, str) and (name in _OF_A_MACHINE or name.startswith(("right/", "posix/"))):
+        raise InvalidSchedule(
+            f"the time zone {name!r:.80} is not the same on every machine; name the zone itself, such as {ZONES}",
+            place="zone",
+        )
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError, TypeError):

@@ -13,6 +13,9 @@ from concorde_trio.signals.emit import MAX_PAYLOAD
 from concorde_trio.signals.schedule import Schedule, checked
 from concorde_trio.watchdog import LIMIT, check_watchdog
 
+MOST_GRACE = 86_400
+"""Seconds that a schedule may be late and still fire: a day has 1,440 instants at most."""
+
 
 def _count(minimum: int) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
     def check(options: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
@@ -64,6 +67,14 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
         raise UsageError(f"schedules must be a list of Schedule(...)s, not {value!r:.80}") from None
 
 
+def _grace(options: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+    _required_seconds(options, attribute, value)
+    if value > MOST_GRACE:
+        raise UsageError(
+            f"schedule_grace must be at most {MOST_GRACE:,} seconds, not {value!r:.80}: every instant in it is looked at"
+        )
+
+
 def _watchdog(options: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
     check_watchdog(value)
 
@@ -82,7 +93,7 @@ class WorkerOptions:
     ``watchdog``: seconds that the event loop may be blocked before it is logged who does it and where, 0 for never.
     ``capacity``: how many runs this process executes at once as a member of a fleet, on PostgreSQL; others take the rest.
     ``schedules``: put into the queue at the start, each under its name (SCH-5); one that is no longer here stays in the
-    queue until it is removed. ``schedule_grace``: how many seconds late a schedule may still fire (SCH-3).
+    queue until it is removed. ``schedule_grace``: how many seconds late a schedule may still fire, a day at most (SCH-3).
     ``settle`` is awaited before the worker looks at what it found together (LCK-5); ``wall_clock`` gives seconds
     since the epoch. Both are for simulation and tests.
     """
@@ -102,7 +113,7 @@ class WorkerOptions:
     wait_for_queue: bool = False
     watchdog: float = attrs.field(default=LIMIT, validator=_watchdog)
     capacity: int | None = attrs.field(default=None, validator=_count(1))
-    schedule_grace: float = attrs.field(default=60.0, validator=_required_seconds)
+    schedule_grace: float = attrs.field(default=60.0, validator=_grace)
     settle: Callable[[], Awaitable[None]] | None = None
     wall_clock: Callable[[], float] = time.time
     schedules: tuple[Schedule, ...] = attrs.field(default=(), converter=_as_tuple, validator=_schedules)

@@ -235,11 +235,19 @@ async def test_the_stop_of_the_server_is_the_last_event_after_all_that_happened(
     """SRV-4: each stream ends as a whole, whatever was still to be told."""
     async with reading(house.url) as first, reading(house.url, "?session=nobody") as second:
         house.worker.bus.publish([told(number) for number in range(300)])
-        house.closing.set()
-        found = await first.rest()
+        rest: dict[str, list[tuple[str, Any]]] = {}
+
+        async def read(name: str, reader: EventReader) -> None:
+            rest[name] = await reader.rest()
+
+        async with trio.open_nursery() as nursery:  # both at once: what nobody reads is cut off after half a second
+            nursery.start_soon(read, "first", first)
+            nursery.start_soon(read, "second", second)
+            house.closing.set()
+        found = rest["first"]
         assert [int(document["at"]) for _, document in found[:-1]] == list(range(300))
         assert found[-1] == ("end", {"reason": STOPPING})
-        assert await second.rest() == [("end", {"reason": STOPPING})]
+        assert rest["second"] == [("end", {"reason": STOPPING})]
 
 
 async def test_the_end_of_the_worker_is_the_last_event() -> None:

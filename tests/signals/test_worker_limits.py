@@ -164,3 +164,10 @@ def test_what_must_be_bounded_cannot_be_none(option: str) -> None:
     """STP-3, STP-5."""
     with pytest.raises(UsageError, match=f"{option} must be seconds above 0, not None"):
         WorkerOptions(**{option: None})
+
+
+def test_a_schedule_may_be_a_day_late_at_most() -> None:
+    """SCH-3: every instant in the grace is looked at, so a month of minutes would hold everybody up."""
+    assert WorkerOptions(schedule_grace=86_400).schedule_grace == 86_400
+    with pytest.raises(UsageError, match="schedule_grace must be at most 86,400 seconds, not 86401"):
+        WorkerOptions(schedule_grace=86_401)

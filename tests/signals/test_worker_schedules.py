@@ -328,6 +328,8 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"cron": 7}, InvalidSchedule, "not 7"),
     ({"at": "2026-12-24T18:00:00Z", "zone": "Mars/Base"}, InvalidSchedule, "no time zone .Mars/Base"),
     ({"cron": HOURLY, "zone": "Berlin"}, InvalidSchedule, "did you mean Europe/Berlin"),
+    ({"cron": HOURLY, "zone": "localtime"}, InvalidSchedule, "not the same on every machine"),
+    ({"cron": HOURLY, "zone": "right/UTC"}, InvalidSchedule, "not the same on every machine"),
     (
         {"at": "tomorrow"},
         InvalidSchedule,

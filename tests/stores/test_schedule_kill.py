@@ -30,7 +30,7 @@ async def main():
     every = [Schedule(name, "tick", name, cron="* * * * *") for name in "ab"]
     async with open_worker(
         SqliteStore(sys.argv[1]), FunctionRuntime(ran), {"tick": lambda signal: []},
-        wall_clock=wall, sweep=0.003, schedules=every, schedule_grace=1e8, watchdog=0,
+        wall_clock=wall, sweep=0.003, schedules=every, schedule_grace=86_400, watchdog=0,
     ) as worker:
         worker.bus.call(lambda event: print(event.at, flush=True) if event.name == "ScheduleFired" else None)
         await trio.sleep_forever()
