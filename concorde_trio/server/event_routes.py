@@ -120,11 +120,13 @@ class _Events(EventStream):
 
     async def watch(self) -> None:
         """A timer that moves with each write would be a third of what the write costs; this one looks twice in a while."""
-        while not self._closing.is_set():
+        closing = False  # and not what the event says: it may be set before this has begun, and then nothing is told yet
+        while not closing:
             self._told = False
             with trio.move_on_after(self.quiet / 2):
                 await self._closing.wait()
-            if not self._told or self._closing.is_set():
+            closing = self._closing.is_set()
+            if closing or not self._told:
                 self._due = True
                 self._feed.wake(self)
 
