@@ -120,7 +120,8 @@ class _Events(EventStream):
 
     async def watch(self) -> None:
         """A timer that moves with each write would be a third of what the write costs; this one looks twice in a while."""
-        closing = False  # and not what the event says: it may be set before this has begun, and then nothing is told yet
+        # Not what the event says at first: it may be set before this has begun, and then nothing was told of it yet.
+        closing = False
         while not closing:
             self._told = False
             with trio.move_on_after(self.quiet / 2):
