@@ -22,9 +22,7 @@ def leading(
     return core, core.step(Inbox(handled=[Handled(given[0], prompts)], unhandled=[]), 1.0)
 
 
-def record(
-    state: SignalState = SignalState.PENDING, phase: SignalPhase | None = None, number: int = 1
-) -> SignalRecord:
+def record(state: SignalState = SignalState.PENDING, phase: SignalPhase | None = None, number: int = 1) -> SignalRecord:
     """The signal s1, or another."""
     return SignalRecord(
         id=f"s{number}",
