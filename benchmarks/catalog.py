@@ -38,5 +38,6 @@ SUITES: dict[str, Entry] = {
     "memory": Entry("suites.memory:suite", "bytes of a waiting run and of a live session"),
     "sessions": Entry("suites.sessions:suite", "idle sessions, leases that expire at once, streams"),
     "server": Entry("suites.server:suite", "requests, attribution, and events to 100 readers"),
+    "fleet": Entry("suites.fleet:suite", "members of a fleet on PostgreSQL, in processes of their own"),
     "peers": Entry("peers.suite:suite", "2,000 jobs over 50 keys: this, other queues, and limits"),
 }

@@ -302,8 +302,12 @@ def __getattr__(name: str) -> object:
 _NEEDED = {"PostgresStore": "psycopg"}
 """What a home cannot be imported without. All others say what is missing when they are used."""
 
+_MISSING = frozenset(name for name, library in _NEEDED.items() if importlib.util.find_spec(library) is None)
+
+# Whoever asks for everything, as help() and a star do, must not fail at an extra that is not installed. By its name it can
+# be asked for all the same, and then says what is missing.
+__all__[:] = [name for name in __all__ if name not in _MISSING]
+
 
 def __dir__() -> list[str]:
-    # Whoever looks at everything, as help() does, must not fail at an extra that is not installed.
-    missing = {name for name, library in _NEEDED.items() if importlib.util.find_spec(library) is None}
-    return sorted({*globals(), *__all__} - missing)
+    return sorted({*globals(), *__all__})

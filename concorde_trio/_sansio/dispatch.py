@@ -35,8 +35,8 @@ BATCH = 64
 More would not make the worker faster, and what ends meanwhile would wait longer for its commit.
 """
 
-BATCH_IN_STOCK = 32
-"""The same while as many runs wait as a batch makes: then nobody waits for a claim, and what ends comes first."""
+BATCH_IN_STOCK = 8
+"""The same while as many runs wait as a batch makes: then nobody waits for a claim, and what ends is not to wait for one either."""
 
 
 class Dispatcher(RunsInHand):

@@ -332,6 +332,7 @@ def _unlink(place: _Place, freed: list[_Entry]) -> None:
         line.head = after
         if after is None:
             del line.lines[line.name]
+            line.tail = line.front = None  # Its last place would stay in a cycle with it.
             return
     if after is not None:
         after.before = before

@@ -150,6 +150,13 @@ class PiTurn:
         self.phase = PiPhase.OVER
         return []
 
+    def lost(self, why: str) -> None:
+        """pi is gone. That fails the turn, unless its last reply was whole, and only that pi is idle was still to be said."""
+        if self.phase is PiPhase.SETTLING and self._started and not self._looping and self._fault() is None:
+            self.phase = PiPhase.OVER
+        else:
+            self.fail(why)
+
     def ask_again(self) -> list[Command]:
         """Ask whether pi is idle, if it was not when it was last asked."""
         if self.phase is not PiPhase.SETTLING or self._barrier is not None:

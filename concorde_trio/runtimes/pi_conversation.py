@@ -63,7 +63,7 @@ class PiConversation:
     def lost(self, why: str) -> None:
         """pi is gone, or cannot be heard any more."""
         self._lost = True
-        self._turn.fail(why)
+        self._turn.lost(why)
         self._news.set()
 
     async def hold(self) -> None:

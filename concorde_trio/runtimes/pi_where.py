@@ -91,7 +91,7 @@ class PiListener:
         try:
             with trio.fail_after(CONNECT):
                 return await self._connect()
-        except (OSError, trio.TooSlowError, trio.BrokenResourceError) as error:  # the last is TLS that was refused
+        except Exception as error:  # noqa: BLE001 - whatever an operator's own function raises, TLS that was refused among it.
             cause = error.__cause__ or error
             why = f"nothing answered for {CONNECT:g} s" if isinstance(error, trio.TooSlowError) else describe(cause)
             raise ProgramError(

@@ -12,9 +12,8 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import trio
 
@@ -41,9 +40,10 @@ from concorde_trio.sessions.inputs import new_input
 from concorde_trio.sessions.local_host import LocalHost, Surroundings
 from concorde_trio.sessions.loop import SessionLoop
 from concorde_trio.sessions.model import Model
+from concorde_trio.sessions.offered_tools import OfferedTools
 from concorde_trio.sessions.store import SessionStore, StoredInput
 from concorde_trio.sessions.submitting import Submissions
-from concorde_trio.sessions.tool import Tool, ToolSource, check_tools
+from concorde_trio.sessions.tool import Tool, ToolSource
 from concorde_trio.sessions.tools_as_terms import ToolsAsTerms
 from concorde_trio.watchdog import LIMIT, check_watchdog, watching
 
@@ -97,28 +97,7 @@ class SessionHarness:
         self.store = store
         self.model = model
         self._summary_model = summary_model or model
-        self._tools: dict[str, Tool] = {}
-        self._sources: list[ToolSource] = []
-        self._hidden: set[tuple[int, str]] = set()  # tools of sources that others hide, once they were told of
-        for each in tools:
-            if hasattr(each, "spec"):
-                (one,) = check_tools([cast("Tool", each)])
-                if one.spec.name in self._tools:
-                    raise UsageError(f"two tools are called {one.spec.name!r}; a name means one tool")
-                self._tools[one.spec.name] = one
-            elif hasattr(each, "tools") and hasattr(each, "run"):
-                name = getattr(each, "name", None)
-                same = next((other for other in self._sources if getattr(other, "name", None) == name), None)
-                if name is not None and same is not None:
-                    raise UsageError(
-                        f"two sources of tools are called {name!r}: {same!r:.200} and {each!r:.200}; give one another name, "
-                        "or their tools would hide each other"
-                    )
-                self._sources.append(each)
-            else:
-                raise UsageError(
-                    f"a tool must have a spec and a call, which {each!r:.80} has not; decorate it with @tool"
-                )
+        self._tools = OfferedTools(tools)
         self._terms = ToolsAsTerms(self.tools)
         self._system = (lambda name: system) if isinstance(system, str) else system
         self._policy, self._classify = policy, classify
@@ -141,24 +120,7 @@ class SessionHarness:
 
     def tools(self) -> Mapping[str, Tool]:
         """What there is now, by name; a tool of its own hides one of a source, and a source one of those after it."""
-        if not self._sources:
-            return self._tools
-        found: dict[str, tuple[Tool, object]] = {name: (each, "this session") for name, each in self._tools.items()}
-        for source in self._sources:
-            try:
-                given = check_tools(source.tools())
-            except (Exception, SystemExit) as error:
-                logger.error("a source of tools cannot say what it has, so it has none now: %r", source, exc_info=error)
-                continue
-            for each in given:
-                first = found.setdefault(each.spec.name, (each, source))[1]
-                if first is not source and (id(source), each.spec.name) not in self._hidden:
-                    self._hidden.add((id(source), each.spec.name))
-                    who = first if isinstance(first, str) else repr(first)
-                    logger.warning(
-                        "the tool %r of %r is left out: %s has one of that name", each.spec.name, source, who
-                    )
-        return {name: each for name, (each, _) in found.items()}
+        return self._tools.now()
 
     # --- life -----------------------------------------------------------------------------------------------
 
@@ -216,7 +178,7 @@ class SessionHarness:
                     )
                     nursery.start_soon(self._heartbeat.run)
                     nursery.start_soon(self._unload)
-                    await self._start_sources(nursery, surroundings)
+                    await self._tools.start(nursery, queue=surroundings.queue, programs_lock=surroundings.programs_lock)
                     try:
                         yield self
                     finally:
@@ -233,16 +195,6 @@ class SessionHarness:
             self._nursery = self._host = None
             self._loops.clear()
             self._closing = False
-
-    async def _start_sources(self, nursery: trio.Nursery, around: Surroundings) -> None:
-        """All at once: one that does not answer holds up the others no longer than itself."""
-
-        async def start(source: ToolSource) -> None:
-            await nursery.start(partial(source.run, queue=around.queue, programs_lock=around.programs_lock))
-
-        async with trio.open_nursery() as starting:
-            for source in self._sources:
-                starting.start_soon(start, source)
 
     def _folder(self, stack: AsyncExitStack) -> Path:
         if self._outputs is not None:

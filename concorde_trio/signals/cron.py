@@ -29,6 +29,9 @@ _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})\Z", re.ASCII)
 _STRIDE = timedelta(hours=6)
 """Between two looks for a change of the clocks. No two are closer."""
 
+_REACH = timedelta(days=2)
+"""More than any two offsets of a zone differ by: how far from a local time its instant can be, whatever the clocks do."""
+
 _LAST = datetime(9990, 1, 1, tzinfo=UTC)
 
 
@@ -86,7 +89,10 @@ class CronExpression:
         return None
 
     def _by_real_time(self, begin: datetime) -> datetime | None:
-        """Piece by piece between two changes of the clocks: cronsim goes wrong where they move by half an hour."""
+        """Piece by piece between two changes of the clocks: cronsim goes wrong where they move by half an hour.
+
+        A change matters only near either end of the way to the next match: what lies between is passed in one step.
+        """
         stop = min(begin + timedelta(days=366 * 50), _LAST)
         after = begin
         while after < stop:
@@ -94,10 +100,14 @@ class CronExpression:
             offset = _offset(self._zone, first)
             found = next(self._from((after + offset).replace(tzinfo=None)), None)
             at = stop if found is None else min(found.replace(tzinfo=UTC) - offset, stop)
-            change = _change(self._zone, first, offset, at)
-            if change is None:
+            near = min(at, first + _REACH)
+            change = _change(self._zone, first, offset, near)
+            if change is not None:
+                after = change - timedelta(seconds=1)
+            elif near < at:
+                after = max(near, at - _REACH)
+            else:
                 return None if at == stop else at
-            after = change - timedelta(seconds=1)
         return None
 
 

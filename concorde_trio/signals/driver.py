@@ -44,7 +44,7 @@ READ_AHEAD = 256
 HANGING = 1.0
 """How many seconds after stop_grace a commit under way is waited for."""
 
-PORTION = 25
+PORTION = 12
 """So many ends are always applied in one step, if they are there."""
 
 LATE = 1.0
@@ -221,7 +221,7 @@ class Driver:
         if everything or self._options.settle is not None or self.core.stop_mode is StopMode.CANCEL:
             most = len(self._left) + len(ends)
         else:
-            most = max(PORTION, self.core.running // 2)
+            most = max(PORTION, self.core.running // 4)
         if len(ends) > 1:
             ends.sort(key=lambda end: self.core.runs[end[0]].run.position)
         if self._left:

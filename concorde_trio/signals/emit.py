@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from typing import Protocol
-from uuid import uuid4
 
 from concorde_trio import spans
 from concorde_trio._sansio import json_values
+from concorde_trio.new_ids import new_id
 from concorde_trio.records import JSON, NewSignal, check_name
 
 MAX_PAYLOAD = 1_000_000
@@ -32,7 +32,7 @@ def new_signal(
     if key is not None:
         check_name(key, "key")
     text = json_values.encode(payload, max_bytes=max_payload)
-    new = NewSignal(id=uuid4().hex[:20], kind=kind, payload=text, emitted_at=emitted_at, key=key, retry_of=retry_of)
+    new = NewSignal(id=new_id(), kind=kind, payload=text, emitted_at=emitted_at, key=key, retry_of=retry_of)
     spans.emitted(new.id)
     return new
 

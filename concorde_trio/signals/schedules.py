@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from uuid import uuid4
 
 import attrs
 import trio
@@ -17,6 +16,7 @@ import trio
 from concorde_trio import events, spans
 from concorde_trio._sansio.schedules import MISSED_COUNTED, Advance, NextAfter, ScheduleRecord, look
 from concorde_trio.errors import InvalidSchedule, UnknownId, UsageError
+from concorde_trio.new_ids import new_id
 from concorde_trio.records import NewSignal
 from concorde_trio.signals.options import WorkerOptions
 from concorde_trio.signals.schedule import Schedule, check_schedule_name, checked, in_words, instants
@@ -214,7 +214,7 @@ def advanced(record: ScheduleRecord, advance: Advance, signal_id: str | None) ->
 def _signal(record: ScheduleRecord, due: float, now: float) -> NewSignal:
     """The signal of one instant. Its key is the instant's, so that it is stored once (SIG-7)."""
     new = NewSignal(
-        id=uuid4().hex[:20],
+        id=new_id(),
         kind=record.kind,
         payload=record.payload,
         emitted_at=now,

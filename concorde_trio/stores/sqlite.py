@@ -6,56 +6,36 @@ The law: everything that is written goes through one writer, in commits that are
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-import attrs
 import trio
 
-from concorde_trio._sansio.changes import Change
-from concorde_trio._sansio.schedules import ScheduleRecord
-from concorde_trio._sansio.session_changes import SessionChange
 from concorde_trio.errors import StoreError, UsageError
-from concorde_trio.messages import Message
-from concorde_trio.records import NewSignal, Request, RequestKind, Run, SignalRecord, Unfinished
-from concorde_trio.sessions.store import SessionFilter, SessionRecord, StoredInput, StoredSession
-from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter, Transaction
-from concorde_trio.stores import queries, schedule_works, session_queries, transactions
+from concorde_trio.records import NewSignal, Request
+from concorde_trio.signals.store import Transaction
+from concorde_trio.stores import queries, transactions
 from concorde_trio.stores.change_checks import check_payloads
-from concorde_trio.stores.change_plan import plan
 from concorde_trio.stores.pauses import pauses
-from concorde_trio.stores.schedule_works import ScheduleWork
-from concorde_trio.stores.sql_schedules import SqlSchedules
+from concorde_trio.stores.sql_store import SqlStore
 from concorde_trio.stores.sqlite_inline import InlineWriter
 from concorde_trio.stores.sqlite_owner import own
 from concorde_trio.stores.sqlite_place import place_of
-from concorde_trio.stores.sqlite_reader import Reader
+from concorde_trio.stores.sqlite_reader import Query, Reader
 from concorde_trio.stores.sqlite_sql import statement
 from concorde_trio.stores.sqlite_transaction import SqliteTransaction
 from concorde_trio.stores.sqlite_write_session import WriteSession
 from concorde_trio.stores.thread_writer import ThreadWriter
-from concorde_trio.stores.works import AddRequest, Apply, Emit, Prune, PruneSessions
+from concorde_trio.stores.works import Emit
 
-SHORT_LIST = 100
-"""Pending signals that are read in the Trio thread; more go to the reader's."""
-
-PRUNE_AT_ONCE = 200
-"""Signals pruned in one commit, so that others get between."""
-
-PRUNE_SESSIONS_AT_ONCE = 50
-"""Sessions pruned in one commit; each may have thousands of messages."""
-
-WORKER_PATIENCE = 20
-"""How many times longer than others a worker waits for a busy database, before it gives up and stops."""
+T = TypeVar("T")
 
 
-class SqliteStore(SqlSchedules):
+class SqliteStore(SqlStore):
     """A queue in the file ``path``; its folder must exist.
 
     ``busy_timeout``: seconds that a write waits while others hold the database, before StoreBusy (a worker's own
@@ -63,6 +43,8 @@ class SqliteStore(SqlSchedules):
     caller takes. ``inline``: no threads, for tests under a virtual clock; commits of other processes are then found by
     the worker's sweep only.
     """
+
+    _no_limit = -1
 
     def __init__(
         self,
@@ -179,148 +161,18 @@ class SqliteStore(SqlSchedules):
         async with transactions.bounded(SqliteTransaction(self, self._place, held), time_limit) as tx:
             yield tx
 
-    def in_transaction(self) -> bool:
-        """True in a task that is inside an open transaction of this store."""
-        return transactions.inside(self)
-
-    async def apply(self, changes: Sequence[Change | SessionChange]) -> None:
-        """Write all of it in one commit, in order: a worker's changes and sessions' (SES-21). On an error nothing is written."""
-        writer, _ = self._opened()
-        transactions.refuse_inside(self, "apply")
-        await writer.write(Apply(plan(changes)), self._patience * WORKER_PATIENCE)
-
-    async def _write_schedules(self, work: ScheduleWork, *, by_worker: bool) -> Any:
-        writer, _ = self._opened()
-        return await writer.write(work, self._patience * (WORKER_PATIENCE if by_worker else 1))
-
-    async def request(self, kind: RequestKind, target: str) -> None:
-        """Leave an operator's request for the worker."""
-        writer, _ = self._opened()
-        transactions.refuse_inside(self, "request")
-        await writer.write(AddRequest(kind, target), self._patience)
-
-    async def prune(self, before: float) -> Pruned:
-        """Remove signals settled before this wall-clock time, with their runs, some hundreds in a commit (STP-5).
-
-        And sessions last saved before it, as ``prune_sessions`` does.
-        """
-        writer, _ = self._opened()
-        transactions.refuse_inside(self, "prune")
-        total = Pruned(signals=0, runs=0)
-        while True:
-            part: Pruned = await writer.write(Prune(before, PRUNE_AT_ONCE), self._patience)
-            total = Pruned(signals=total.signals + part.signals, runs=total.runs + part.runs)
-            if part.signals < PRUNE_AT_ONCE:
-                break
-        return attrs.evolve(total, sessions=await self._prune_sessions(before, math.inf))
-
-    async def prune_sessions(self, before: float, limit: int = 1_000) -> int:
-        """Remove at most ``limit`` sessions last saved before this time, the oldest; how many (STP-5)."""
-        self._opened()
-        transactions.refuse_inside(self, "prune_sessions")
-        return await self._prune_sessions(before, limit)
-
-    async def _prune_sessions(self, before: float, limit: float) -> int:
-        writer, _ = self._opened()
-        total = 0
-        while total < limit:
-            most = int(min(limit - total, PRUNE_SESSIONS_AT_ONCE))
-            part: int = await writer.write(PruneSessions(before, most), self._patience)
-            total += part
-            if part < most:
-                break
-        return total
-
     # --- reads ----------------------------------------------------------------------------------------------
-
-    async def pending(self, limit: int) -> list[SignalRecord]:
-        """The first ``limit`` pending signals in seq order."""
-        _, reader = self._opened()
-        read = reader.short if limit <= SHORT_LIST else reader.long
-        return await read(partial(queries.pending, limit=limit))
 
     async def requests(self) -> list[Request]:
         """Every operator's request not yet finished, oldest first."""
-        _, reader = self._opened()
+        self._opened()
         # A worker asks this at every wake-up and sweep. In a file that has lost its name nobody would ever look again.
         if self._place.identity() != self._identity:
             raise StoreError(
                 f"the database {self._place.database} was removed or replaced while it was open; stop, put it back "
                 "(or let a new one be made), and start again"
             )
-        return await reader.short(queries.requests)
-
-    async def unfinished(self) -> list[Unfinished]:
-        """Every processing signal with its runs, in the order of their claim."""
-        return await self._opened()[1].long(queries.unfinished)
-
-    async def last_position(self) -> int:
-        """The highest position ever given to a run, 0 if none."""
-        return await self._opened()[1].short(queries.last_position)
-
-    async def signal(self, signal_id: str) -> SignalRecord | None:
-        """One signal, None if there is none."""
-        return await self._opened()[1].short(partial(queries.signal, signal_id=signal_id))
-
-    async def run(self, run_id: str) -> Run | None:
-        """One run, None if there is none."""
-        return await self._opened()[1].short(partial(queries.run, run_id=run_id))
-
-    async def signals(self, where: SignalFilter) -> list[SignalRecord]:
-        """Signals, newest first."""
-        return await self._opened()[1].long(partial(queries.signals, where=where))
-
-    async def runs(self, where: RunFilter) -> list[Run]:
-        """Runs, newest first."""
-        return await self._opened()[1].long(partial(queries.runs, where=where))
-
-    async def tags(self) -> list[str]:
-        """The tags of all runs that have not ended (TAG-4)."""
-        return await self._opened()[1].long(queries.tags)
-
-    async def counts(self) -> dict[str, dict[str, int]]:
-        """How many signals and runs are in each state."""
-        return await self._opened()[1].long(queries.counts)
-
-    async def prunable(self, before: float) -> Pruned:
-        """How many rows ``prune`` would remove now."""
-        query = partial(queries.prunable, before=before, old_sessions=statement("write/old_sessions"), no_limit=-1)
-        return await self._opened()[1].long(query)
-
-    async def schedules(self) -> list[ScheduleRecord]:
-        """All schedules, by name."""
-        return await self._opened()[1].long(schedule_works.schedules)
-
-    # --- sessions -------------------------------------------------------------------------------------------
-
-    async def load_session(self, name: str) -> StoredSession | None:
-        """What a loop starts from, None if there is no such session (SES-17)."""
-        return await self._opened()[1].long(partial(session_queries.load_session, name=name))
-
-    async def session(self, name: str) -> SessionRecord | None:
-        """A session's row, None if there is none."""
-        return await self._opened()[1].short(partial(session_queries.session, name=name))
-
-    async def sessions(self, where: SessionFilter) -> list[SessionRecord]:
-        """Sessions, most recently updated first, then by name downwards."""
-        return await self._opened()[1].long(partial(session_queries.sessions, where=where))
-
-    async def messages(self, session: str, *, after: int = 0, limit: int = 50) -> list[Message]:
-        """Its messages with a higher seq than ``after``, in order, compacted ones included."""
-        return await self._opened()[1].long(partial(session_queries.messages, name=session, after=after, limit=limit))
-
-    async def latest_messages(self, session: str, *, before: int | None = None, limit: int = 50) -> list[Message]:
-        """Its last messages, in order; with ``before`` the last of those with a lower seq."""
-        query = partial(session_queries.latest_messages, name=session, before=before, limit=limit)
-        return await self._opened()[1].long(query)
-
-    async def input(self, input_id: str) -> StoredInput | None:
-        """One row of the ledger, None if there is none (SES-10a)."""
-        return await self._opened()[1].short(partial(session_queries.input_by_id, input_id=input_id))
-
-    async def unsettled_inputs(self, session: str | None = None) -> list[StoredInput]:
-        """Every queued input, of one session or of all, in the order in which they were accepted."""
-        return await self._opened()[1].long(partial(session_queries.unsettled_inputs, name=session))
+        return await super().requests()
 
     # --- wakeups --------------------------------------------------------------------------------------------
 
@@ -337,10 +189,6 @@ class SqliteStore(SqlSchedules):
             self._wakes.remove(wake)
             writer.watch(bool(self._wakes))
 
-    def _wake(self) -> None:
-        for wake in tuple(self._wakes):
-            wake()
-
     # --- inside ---------------------------------------------------------------------------------------------
 
     def _opened(self) -> tuple[ThreadWriter | InlineWriter, Reader]:
@@ -349,6 +197,13 @@ class SqliteStore(SqlSchedules):
                 f"the store of {self._place.database} is not open; use it inside `async with store.open():`"
             )
         return self._writer, self._reader
+
+    async def _read(self, query: Query[T], *, short: bool = False) -> T:
+        _, reader = self._opened()
+        return await (reader.short if short else reader.long)(query)
+
+    def _old_sessions(self) -> str:
+        return statement("write/old_sessions")
 
     def _attempt(self, session: WriteSession, attempt: Callable[[], bool]) -> None:
         until = time.monotonic() + self._patience

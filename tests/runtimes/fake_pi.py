@@ -65,7 +65,7 @@ class FakePi:
     """``steps``: what it says after each prompt, or after the one with that text. ``answers``: its answer to a command, by type; None: it gives none.
 
     ``heard`` are the commands of each connection, ``closed`` how many connections have ended. ``piece``: bytes that it
-    sends at a time. ``cut``: after how many bytes it hangs up.
+    sends at a time. ``cut``: after how many bytes it hangs up. ``whole``: how many it had sent with its last agent_end.
     """
 
     def __init__(
@@ -81,6 +81,7 @@ class FakePi:
         self.piece: int | None = None
         self.cut: int | None = None
         self.sent = 0
+        self.whole = 0
         self._nursery = nursery
         self._one_line_at_a_time = trio.Lock()
 
@@ -151,6 +152,7 @@ class FakePi:
             await self._send(stream, step)
             if b'"agent_end"' in (step if isinstance(step, bytes) else json.dumps(step).encode()):
                 state["isStreaming"] = False
+                self.whole = self.sent
 
     async def _send(self, stream: trio.abc.Stream, step: dict[str, Any] | bytes) -> None:
         data = (

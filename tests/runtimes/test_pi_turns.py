@@ -72,8 +72,8 @@ async def test_a_turn_that_is_cut_anywhere_fails_and_says_so(nursery: trio.Nurse
     """RUN-5: after each line and in the middle of each; never ok, never a hang, nothing left open."""
     pi = FakePi(nursery)
     await pi.runtime().run(prompt())
-    whole, tried = pi.sent, 0
-    for cut in range(0, whole - 1, 37):
+    tried = 0
+    for cut in [*range(0, pi.whole, 37), pi.whole - 1]:
         pi.cut = cut
         outcome = await pi.runtime().run(prompt())
         assert outcome.state is RunState.FAILED, cut
@@ -82,6 +82,30 @@ async def test_a_turn_that_is_cut_anywhere_fails_and_says_so(nursery: trio.Nurse
     await trio.testing.wait_all_tasks_blocked()
     assert pi.closed == tried + 1 > 30
     assert trio.current_time() < 5  # none waited for a bound
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        (reply(), None),
+        (reply(stop="length"), None),
+        (reply("", "error", errorMessage="529"), "the connection was closed before its turn ended"),
+        (reply("", "aborted"), "the connection was closed before its turn ended"),
+        (reply(usage=None), "the connection was closed before its turn ended"),
+    ],
+    ids=["stop", "length", "error", "aborted", "without usage"],
+)
+async def test_a_pi_that_leaves_right_after_a_whole_turn_has_done_it(
+    nursery: trio.Nursery, autojump_clock: Any, message: dict[str, Any], error: str | None
+) -> None:
+    """RUN-5: the outcome is the last reply's, and only that pi is idle was still to be said. One that it may try again is not."""
+    pi = FakePi(nursery, turn(message))
+    await pi.runtime().run(prompt())
+    for more in (0, 20, 40):  # of its answer to whether it is idle
+        pi.cut = pi.whole + more
+        outcome = await pi.runtime().run(prompt())
+        assert (outcome.state is RunState.DONE) == (error is None)
+        assert (error or "") in (outcome.error or "")
 
 
 STALLS: dict[str, tuple[list[Any], dict[str, Any], float, str]] = {
@@ -293,6 +317,12 @@ async def test_a_pi_that_cannot_be_reached_fails_the_run_in_time(autojump_clock:
 
     outcome = await PiRuntime(refused_by_tls, sessions="/srv").run(prompt())
     assert "no pi was reached at its stream: BrokenResourceError: no common cipher" in (outcome.error or "")
+
+    async def broken() -> trio.abc.Stream:
+        raise LookupError("no such tunnel")
+
+    outcome = await PiRuntime(broken, sessions="/srv").run(prompt())
+    assert "no pi was reached at its stream: LookupError: no such tunnel" in (outcome.error or "")
     outcome = await PiRuntime(trio.sleep_forever, sessions="/srv").run(prompt())  # type: ignore[arg-type]
     assert "nothing answered for 10 s" in (outcome.error or "")
     assert trio.current_time() == 10

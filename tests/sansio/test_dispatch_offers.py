@@ -22,11 +22,11 @@ def leading(
     return core, core.step(Inbox(handled=[Handled(given[0], prompts)], unhandled=[]), 1.0)
 
 
-def record(state: SignalState = SignalState.PENDING, phase: SignalPhase | None = None) -> SignalRecord:
-    """The signal s1."""
+def record(state: SignalState = SignalState.PENDING, phase: SignalPhase | None = None, number: int = 1) -> SignalRecord:
+    """The signal s1, or another."""
     return SignalRecord(
-        id="s1",
-        seq=1,
+        id=f"s{number}",
+        seq=number,
         kind="task",
         payload=None,
         state=state,
@@ -112,6 +112,15 @@ def test_a_lost_run_fails_its_signal_which_is_interrupted_and_its_post_runs() ->
     assert [run.state for run in post[1].runs] == [RunState.FAILED, RunState.DONE]
 
 
+def test_runs_that_are_lost_together_fail_in_run_order() -> None:
+    """LCK-5: whatever the order in which they were found, and so what they release is offered in that order too."""
+    core, _ = leading("a", "b", "a", "b")
+    core.step(Inbox(taken=[taken(1), taken(2)]), 2.0)
+    step = core.step(Inbox(lost=["s1-2", "s1-1"]), 3.0)
+    assert [change.run_id for change in step.changes if isinstance(change, EndRun)] == ["s1-1", "s1-2"]
+    assert offered(step) == ["s1-3", "s1-4"]
+
+
 def test_a_leader_that_resigns_starts_no_post_and_claims_nothing_but_offers_on() -> None:
     """STP-1, CLM-6: what is due is the next leader's; what is under way ends first."""
     core, _ = leading("a", "a", holds=True)
@@ -121,8 +130,10 @@ def test_a_leader_that_resigns_starts_no_post_and_claims_nothing_but_offers_on()
     step = core.step(Inbox(taken=[taken(2)], ends=[done(2)]), 4.0)
     assert not any(isinstance(change, StartPost) for change in step.changes)
     assert step.posts == []
-    core.offer([record()])
+    assert core.offer([record(number=2)])
     assert core.step(Inbox(), 5.0).handle == ()
+    core.resigning = False
+    assert [each.id for each in core.step(Inbox(), 6.0).handle] == ["s2"]
 
 
 def test_a_new_leader_adopts_what_living_members_run() -> None:

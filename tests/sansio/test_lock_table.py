@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Callable
+
 import pytest
 
 from concorde_trio._sansio.lock_table import Lock, LockTable, LockView, Missing
@@ -261,3 +265,42 @@ def test_a_run_that_left_can_be_enqueued_again() -> None:
     table.enqueue("r1", "s1", session="ann")
     table.end("r1")
     assert table.enqueue("r1", "s1", session="ann") == ("r1",)
+
+
+class Run:
+    """An id that tells when the last of those who know it has forgotten it."""
+
+
+def _held(table: LockTable[Run, str], run: Run) -> None:
+    table.end(run, hold=True)
+    table.release("s")
+
+
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize(
+    "leave",
+    [
+        pytest.param(lambda table, run: table.end(run), id="end"),
+        pytest.param(lambda table, run: table.withdraw(run), id="withdraw"),
+        pytest.param(_held, id="release"),
+    ],
+)
+def test_what_left_is_gone_at_once_and_not_when_a_garbage_collector_comes_by(
+    leave: Callable[[LockTable[Run, str], Run], object], alone: bool
+) -> None:
+    """LCK-6: a queue of many runs is no work for the collector, which would stop everything for it."""
+    table: LockTable[Run, str] = LockTable()
+    run, last = Run(), Run()
+    table.enqueue(run, "s", session="ann", resources=["w1", "w2"])
+    table.enqueue(last, "s", session="bob" if alone else "ann", resources=["w3" if alone else "w2"])
+    left = weakref.ref(run)
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        leave(table, run)
+        assert list(table) == [last]
+        del run
+        assert left() is None
+    finally:
+        if collecting:
+            gc.enable()

@@ -158,3 +158,20 @@ def test_a_turn_is_over_with_agent_settled_or_with_an_idle_pi() -> None:
         turn.take(last)
         assert turn.phase is PiPhase.OVER
         assert turn.outcome().state is RunState.DONE
+
+
+def test_that_pi_is_busy_still_is_no_progress() -> None:
+    """LSE-3, RUN-5: or one that says so for ever would never be given up; any other answer is progress."""
+    turn = prompted()
+    turn.take({"type": "agent_start"})
+    turn.take({"type": "agent_end", "messages": [REPLY]})
+    before = turn.progress
+    busy = {"type": "response", "command": "get_state", "success": True, "data": IDLE | {"isCompacting": True}}
+    for number in range(5, 10):
+        turn.take(busy | {"id": f"concorde-{number}"})
+        assert turn.waiting_for == "it to be idle"
+        assert [command["id"] for command in turn.ask_again()] == [f"concorde-{number + 1}"]
+    assert turn.progress == before
+    turn.abort()
+    turn.take({"type": "response", "id": "concorde-11", "command": "abort", "success": True})
+    assert (turn.phase, turn.progress) == (PiPhase.OVER, before + 1)

@@ -48,9 +48,11 @@ def test_what_is_later_than_the_grace_was_missed() -> None:
 def test_one_instant_is_over_once_it_has_come() -> None:
     """SCH-3: fired or missed, and never again."""
     once = row(3600.0, cron=None, zone=None, at=3600.0)
-    assert look(once, 3601.0, GRACE, HOURLY) == Advance(due=3600.0, next_at=None)  # type: ignore[arg-type]
-    late = look(once, 9000.0, GRACE, HOURLY)  # type: ignore[arg-type]
-    assert late == Advance(missed=1, missed_from=3600.0, missed_to=3600.0, next_at=None)
+    for now in (3600.0, 3601.0, 3660.0):
+        assert look(once, now, GRACE, HOURLY) == Advance(due=3600.0, next_at=None)  # type: ignore[arg-type]
+    for now in (3660.1, 9000.0):
+        late = look(once, now, GRACE, HOURLY)  # type: ignore[arg-type]
+        assert late == Advance(missed=1, missed_from=3600.0, missed_to=3600.0, next_at=None)
     assert look(attrs.evolve(once, next_at=None), 9000.0, GRACE, HOURLY) is None  # type: ignore[arg-type]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from concorde_trio.errors import InvalidSchedule
+from concorde_trio.signals import cron as cron_module
 from concorde_trio.signals.cron import CronExpression, find_zone
 
 CHANGES = {
@@ -204,3 +207,28 @@ def test_the_end_of_the_calendar_is_the_end_of_a_schedule() -> None:
     expression = CronExpression("0 7 * * *", "Europe/Berlin")
     assert expression.next_after(253_402_300_000.0) is None
     assert expression.next_after(1e300) is None
+
+
+def test_a_match_that_is_eight_years_away_takes_hardly_more_steps_than_one_of_tomorrow() -> None:
+    """SCH-2: counted in lines, not in time: what lies between two leap days is not looked at hour by hour."""
+
+    def steps(cron: str, from_day: datetime) -> int:
+        expression, lines = CronExpression(cron, "Europe/Berlin"), 0
+
+        def trace(frame: FrameType, event: str, argument: Any) -> Any:
+            nonlocal lines
+            if frame.f_code.co_filename != cron_module.__file__:
+                return None
+            lines += 1
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            assert expression.next_after(from_day.timestamp()) is not None
+        finally:
+            sys.settrace(before)
+        return lines
+
+    tomorrow = steps("*/5 0 2 3 *", datetime(2096, 3, 1, 12, tzinfo=UTC))
+    assert steps("*/5 0 29 2 *", datetime(2096, 3, 1, 12, tzinfo=UTC)) < 10 * tomorrow

@@ -42,9 +42,10 @@ async def test_what_is_released_first_does_not_wait_for_all_that_ended_at_the_sa
         await stage.all_settled()
     runs = await stage.runs()
     places = {each.id: each.position for each in runs.values()}
-    first = [[places[run_id] for run_id in part] for part in store.parts if len(part) > 1]
-    assert sum(map(len, store.parts)) == 2 * TOGETHER and max(map(len, store.parts)) <= TOGETHER // 2
-    assert all(part == sorted(part) for part in first)
+    first = {each.id for name, each in runs.items() if name.startswith("first")}
+    in_order = [places[run_id] for part in store.parts for run_id in part if run_id in first]
+    assert sum(map(len, store.parts)) == 2 * TOGETHER and max(map(len, store.parts)) <= TOGETHER // 4
+    assert in_order == sorted(in_order)
     assert {each.state.value for each in runs.values()} == {"done"}
     for number in range(TOGETHER):
         assert stage.when("end", f"first {number:03}") <= stage.when("start", f"then {number:03}")

@@ -17,7 +17,7 @@ from concorde_trio.stores.copying import copy_queue
 from concorde_trio.stores.sqlite_copy import SqliteCopyPlace, SqliteTables
 from concorde_trio.stores.sqlite_sql import each_statement, migrations
 from concorde_trio.testing.session_store_checks.samples import all_of
-from concorde_trio.testing.store_checks.samples import new_signal
+from concorde_trio.testing.store_checks.samples import SETTLED, new_run, new_signal, settled
 from tests.stores.copied_queue import LATEST, fill, numbers
 
 
@@ -101,6 +101,20 @@ async def test_a_queue_with_rows_is_not_copied_into(source: Path, tmp_path: Path
     async with empty.open():
         copy_queue(SqliteCopyPlace(source), SqliteCopyPlace(empty.path))
         assert len(await empty.pending(99)) == LATEST - 2
+
+
+async def test_a_queue_that_was_emptied_gives_out_none_of_its_own_numbers_again_either(
+    source: Path, tmp_path: Path
+) -> None:
+    """SIG-3, REC-3: it had more signals and runs than the source ever had, and somebody may remember them."""
+    older = SqliteStore(tmp_path / "older.db", inline=True)
+    async with older.open():
+        for position in range(1, LATEST + 4):
+            await settled(older, f"old {position}", runs=(new_run(f"old {position}", position),))
+        assert (await older.prune(SETTLED + 1)).signals == LATEST + 3
+    copy_queue(SqliteCopyPlace(source), SqliteCopyPlace(older.path))
+    async with older.open():
+        assert (await numbers(older))[:2] == (LATEST + 4, LATEST + 3)
 
 
 class Stopped(Exception):

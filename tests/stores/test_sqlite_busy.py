@@ -15,7 +15,7 @@ import trio.testing
 from concorde_trio._sansio.changes import ClaimSignal
 from concorde_trio.errors import StoreBusy, StoreError
 from concorde_trio.records import RequestKind
-from concorde_trio.stores import SqliteStore, sqlite, sqlite_works, sqlite_write_session
+from concorde_trio.stores import SqliteStore, sql_store, sqlite_works, sqlite_write_session
 from concorde_trio.testing.store_checks.samples import claimed, emitted, new_signal
 
 pytestmark = pytest.mark.slow
@@ -100,7 +100,7 @@ async def test_patience_has_an_end_that_is_told(tmp_path: Path, inline: bool) ->
 
 async def test_a_worker_waits_longer_than_others(tmp_path: Path, inline: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """REC-5: its changes are still tried when an emit has given up."""
-    monkeypatch.setattr(sqlite, "WORKER_PATIENCE", 1000)
+    monkeypatch.setattr(sql_store, "WORKER_PATIENCE", 1000)
     async with opened(tmp_path / "q.db", inline, busy_timeout=0.05) as store:
         await emitted(store, "s")
         async with trio.open_nursery() as nursery:

@@ -28,7 +28,23 @@ def test_everything_can_be_looked_at_without_an_extra() -> None:
         "import sys; sys.modules['psycopg'] = None\n"
         "import inspect, concorde_trio\n"
         "names = {name for name, _ in inspect.getmembers(concorde_trio)}\n"
-        "print(sorted(set(concorde_trio.__all__) - names))"
+        "print(sorted(set(concorde_trio._HOMES) - names))"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "['PostgresStore']"
+
+
+def test_a_star_gives_everything_but_what_needs_an_extra_that_is_not_there() -> None:
+    """And whoever asks for that by its name is told what to install."""
+    code = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "from concorde_trio import *\n"
+        "import concorde_trio\n"
+        "print(sorted(set(concorde_trio._HOMES) - set(globals())))\n"
+        "try: concorde_trio.PostgresStore\n"
+        "except ImportError as error: print(error)"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    missing, told = printed.splitlines()
+    assert missing == "['PostgresStore']"
+    assert "pip install 'concorde-trio[postgres]'" in told

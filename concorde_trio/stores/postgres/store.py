@@ -6,7 +6,6 @@ others, and what listens has its own. A task that waits for a commit is not canc
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -15,22 +14,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
-import attrs
 import psycopg
 import trio
 
-from concorde_trio._sansio.changes import Change
-from concorde_trio._sansio.schedules import ScheduleRecord
-from concorde_trio._sansio.session_changes import SessionChange
 from concorde_trio.errors import UsageError
-from concorde_trio.messages import Message
-from concorde_trio.records import NewSignal, Request, RequestKind, Run, SignalRecord, Unfinished
-from concorde_trio.sessions.store import SessionFilter, SessionRecord, StoredInput, StoredSession
+from concorde_trio.records import NewSignal
 from concorde_trio.signals.fleet import FleetView
-from concorde_trio.signals.store import Pruned, RunFilter, SignalFilter, Transaction
-from concorde_trio.stores import queries, schedule_works, session_queries, transactions
+from concorde_trio.signals.store import Transaction
+from concorde_trio.stores import queries, transactions
 from concorde_trio.stores.change_checks import check_payloads
-from concorde_trio.stores.change_plan import plan
+from concorde_trio.stores.change_plan import ChangePlan
 from concorde_trio.stores.pauses import pauses
 from concorde_trio.stores.postgres import fleet_reads
 from concorde_trio.stores.postgres.connection import connect, schema_version
@@ -45,24 +38,14 @@ from concorde_trio.stores.postgres.reader import PostgresReader
 from concorde_trio.stores.postgres.transaction import JoinedTransaction, PostgresTransaction
 from concorde_trio.stores.postgres.write_session import PostgresWriteSession, origin_of
 from concorde_trio.stores.programs import programs_dead
-from concorde_trio.stores.schedule_works import ScheduleWork
-from concorde_trio.stores.sql_schedules import SqlSchedules
+from concorde_trio.stores.sql_store import SqlStore
 from concorde_trio.stores.thread_writer import ThreadWriter
-from concorde_trio.stores.works import AddRequest, Apply, Emit, OwnWork, Prune, PruneSessions
+from concorde_trio.stores.works import Apply, Emit, OwnWork
 
 T = TypeVar("T")
 
-PRUNE_AT_ONCE = 200
-"""Signals pruned in one commit, so that others get between."""
 
-PRUNE_SESSIONS_AT_ONCE = 50
-"""Sessions pruned in one commit; each may have thousands of messages."""
-
-WORKER_PATIENCE = 20
-"""How many times longer than others a worker waits for the database; losing the queue ends it sooner."""
-
-
-class PostgresStore(SqlSchedules):
+class PostgresStore(SqlStore):
     """A queue in the database that ``url`` names, in a schema of its own.
 
     ``url``: ``postgresql://user:password@host:port/database``, or all else that libpq takes in one (several hosts for a
@@ -73,6 +56,10 @@ class PostgresStore(SqlSchedules):
     StoreBusy; reads of a member's store, for a lease at least. ``max_payload``: bytes of a payload's JSON text that this store takes, None for what the caller takes.
     UsageError for what can never work, the extra ``postgres`` not installed among it.
     """
+
+    _has_resource = HAS_RESOURCE
+    _kept = KEPT
+    _no_limit = None
 
     def __init__(
         self,
@@ -220,8 +207,7 @@ class PostgresStore(SqlSchedules):
 
     async def write_work(self, work: OwnWork, *, patient: bool = False) -> Any:
         """What a work of this database's own gives: for the parts of this store."""
-        writer, _ = self._opened()
-        return await writer.write(work, self._patience * (WORKER_PATIENCE if patient else 1))
+        return await self._write(work, by_worker=patient)
 
     def leaders_writer(self, writer: str) -> ThreadWriter:
         """A writer of its own, whose row must say that it owns the queue."""
@@ -296,143 +282,6 @@ class PostgresStore(SqlSchedules):
         async with transactions.bounded(begun, time_limit) as tx:
             yield tx
 
-    def in_transaction(self) -> bool:
-        """True in a task that is inside an open transaction of this store."""
-        return transactions.inside(self)
-
-    async def apply(self, changes: Sequence[Change | SessionChange]) -> None:
-        """Write all of it in one commit, in order: a worker's changes and sessions' (SES-21). On an error nothing is written."""
-        writer, _ = self._opened()
-        transactions.refuse_inside(self, "apply")
-        work = Apply(plan(changes))
-        if self._member is not None:
-            self._member.check()
-            work = MemberApply(work.plan, self._member.id)
-        await writer.write(work, self._patience * WORKER_PATIENCE)
-
-    async def _write_schedules(self, work: ScheduleWork, *, by_worker: bool) -> Any:
-        writer, _ = self._opened()
-        return await writer.write(work, self._patience * (WORKER_PATIENCE if by_worker else 1))
-
-    async def request(self, kind: RequestKind, target: str) -> None:
-        """Leave an operator's request for the worker."""
-        writer, _ = self._opened()
-        transactions.refuse_inside(self, "request")
-        await writer.write(AddRequest(kind, target), self._patience)
-
-    async def prune(self, before: float) -> Pruned:
-        """Remove signals settled before this wall-clock time, with their runs, some hundreds in a commit (STP-5).
-
-        And sessions last saved before it, as ``prune_sessions`` does.
-        """
-        writer, _ = self._opened()
-        transactions.refuse_inside(self, "prune")
-        total = Pruned(signals=0, runs=0)
-        while True:
-            part: Pruned = await writer.write(Prune(before, PRUNE_AT_ONCE), self._patience)
-            total = Pruned(signals=total.signals + part.signals, runs=total.runs + part.runs)
-            if part.signals < PRUNE_AT_ONCE:
-                break
-        return attrs.evolve(total, sessions=await self._prune_sessions(before, math.inf))
-
-    async def prune_sessions(self, before: float, limit: int = 1_000) -> int:
-        """Remove at most ``limit`` sessions last saved before this time, the oldest; how many (STP-5)."""
-        self._opened()
-        transactions.refuse_inside(self, "prune_sessions")
-        return await self._prune_sessions(before, limit)
-
-    async def _prune_sessions(self, before: float, limit: float) -> int:
-        writer, _ = self._opened()
-        total = 0
-        while total < limit:
-            most = int(min(limit - total, PRUNE_SESSIONS_AT_ONCE))
-            part: int = await writer.write(PruneSessions(before, most), self._patience)
-            total += part
-            if part < most:
-                break
-        return total
-
-    # --- reads ----------------------------------------------------------------------------------------------
-
-    async def pending(self, limit: int) -> list[SignalRecord]:
-        """The first ``limit`` pending signals in seq order."""
-        return await self._read(partial(queries.pending, limit=limit))
-
-    async def requests(self) -> list[Request]:
-        """Every operator's request not yet finished, oldest first."""
-        return await self._read(queries.requests)
-
-    async def unfinished(self) -> list[Unfinished]:
-        """Every processing signal with its runs, in the order of their claim."""
-        return await self._read(queries.unfinished)
-
-    async def last_position(self) -> int:
-        """The highest position ever given to a run, 0 if none."""
-        return await self._read(queries.last_position)
-
-    async def signal(self, signal_id: str) -> SignalRecord | None:
-        """One signal, None if there is none."""
-        return await self._read(partial(queries.signal, signal_id=signal_id))
-
-    async def run(self, run_id: str) -> Run | None:
-        """One run, None if there is none."""
-        return await self._read(partial(queries.run, run_id=run_id))
-
-    async def signals(self, where: SignalFilter) -> list[SignalRecord]:
-        """Signals, newest first."""
-        return await self._read(partial(queries.signals, where=where))
-
-    async def runs(self, where: RunFilter) -> list[Run]:
-        """Runs, newest first."""
-        return await self._read(partial(queries.runs, where=where, has_resource=HAS_RESOURCE))
-
-    async def tags(self) -> list[str]:
-        """The tags of all runs that have not ended (TAG-4)."""
-        return await self._read(queries.tags)
-
-    async def counts(self) -> dict[str, dict[str, int]]:
-        """How many signals and runs are in each state."""
-        return await self._read(queries.counts)
-
-    async def prunable(self, before: float) -> Pruned:
-        """How many rows ``prune`` would remove now."""
-        old = statement("write/old_sessions", self._place.schema).replace("%s", "?")
-        return await self._read(partial(queries.prunable, before=before, old_sessions=old, no_limit=None))
-
-    async def schedules(self) -> list[ScheduleRecord]:
-        """All schedules, by name."""
-        return await self._read(schedule_works.schedules)
-
-    # --- sessions -------------------------------------------------------------------------------------------
-
-    async def load_session(self, name: str) -> StoredSession | None:
-        """What a loop starts from, None if there is no such session (SES-17)."""
-        return await self._read(partial(session_queries.load_session, name=name, kept_query=KEPT))
-
-    async def session(self, name: str) -> SessionRecord | None:
-        """A session's row, None if there is none."""
-        return await self._read(partial(session_queries.session, name=name))
-
-    async def sessions(self, where: SessionFilter) -> list[SessionRecord]:
-        """Sessions, most recently updated first, then by name downwards."""
-        return await self._read(partial(session_queries.sessions, where=where))
-
-    async def messages(self, session: str, *, after: int = 0, limit: int = 50) -> list[Message]:
-        """Its messages with a higher seq than ``after``, in order, compacted ones included."""
-        return await self._read(partial(session_queries.messages, name=session, after=after, limit=limit))
-
-    async def latest_messages(self, session: str, *, before: int | None = None, limit: int = 50) -> list[Message]:
-        """Its last messages, in order; with ``before`` the last of those with a lower seq."""
-        return await self._read(partial(session_queries.latest_messages, name=session, before=before, limit=limit))
-
-    async def input(self, input_id: str) -> StoredInput | None:
-        """One row of the ledger, None if there is none (SES-10a)."""
-        return await self._read(partial(session_queries.input_by_id, input_id=input_id))
-
-    async def unsettled_inputs(self, session: str | None = None) -> list[StoredInput]:
-        """Every queued input, of one session or of all, in the order in which they were accepted."""
-        return await self._read(partial(session_queries.unsettled_inputs, name=session))
-
     # --- wakeups --------------------------------------------------------------------------------------------
 
     @asynccontextmanager
@@ -451,10 +300,6 @@ class PostgresStore(SqlSchedules):
             finally:
                 self._wakes.remove(wake)
 
-    def _wake(self) -> None:
-        for wake in tuple(self._wakes):
-            wake()
-
     # --- inside ---------------------------------------------------------------------------------------------
 
     def _opened(self) -> tuple[ThreadWriter, PostgresReader]:
@@ -462,8 +307,17 @@ class PostgresStore(SqlSchedules):
             raise UsageError(f"the store of {self._place.name} is not open; use it inside `async with store.open():`")
         return self._writer, self._reader
 
-    async def _read(self, query: Callable[[Any], T]) -> T:
-        return await self._opened()[1].read(query)
+    async def _read(self, query: Callable[[PostgresReads], T], *, short: bool = False) -> T:
+        return await self._opened()[1].read(query)  # However short: the database is on the other side of a socket.
+
+    def _old_sessions(self) -> str:
+        return statement("write/old_sessions", self._place.schema).replace("%s", "?")
+
+    def _apply_work(self, plan: ChangePlan) -> Apply:
+        if self._member is None:
+            return super()._apply_work(plan)
+        self._member.check()
+        return MemberApply(plan, self._member.id)
 
     def _new_session(self) -> PostgresWriteSession:
         return PostgresWriteSession(self._place, uuid4().hex, self._origin, self._patience * 10)
