@@ -90,13 +90,13 @@ class SqlStore(SqlSchedules):
         """Write all of it in one commit, in order: a worker's changes and sessions' (SES-21). On an error nothing is written."""
         self._opened()
         transactions.refuse_inside(self, "apply")
-        await self._write(self._apply_work(plan(changes)), by_worker=True)
+        await self._ask_writer(self._apply_work(plan(changes)), by_worker=True)
 
     async def request(self, kind: RequestKind, target: str) -> None:
         """Leave an operator's request for the worker."""
         self._opened()
         transactions.refuse_inside(self, "request")
-        await self._write(AddRequest(kind, target))
+        await self._ask_writer(AddRequest(kind, target))
 
     async def prune(self, before: float) -> Pruned:
         """Remove signals settled before this wall-clock time, with their runs, some hundreds in a commit (STP-5).
@@ -107,7 +107,7 @@ class SqlStore(SqlSchedules):
         transactions.refuse_inside(self, "prune")
         total = Pruned(signals=0, runs=0)
         while True:
-            part: Pruned = await self._write(Prune(before, PRUNE_AT_ONCE))
+            part: Pruned = await self._ask_writer(Prune(before, PRUNE_AT_ONCE))
             total = Pruned(signals=total.signals + part.signals, runs=total.runs + part.runs)
             if part.signals < PRUNE_AT_ONCE:
                 break
@@ -123,18 +123,18 @@ class SqlStore(SqlSchedules):
         total = 0
         while total < limit:
             most = int(min(limit - total, PRUNE_SESSIONS_AT_ONCE))
-            part: int = await self._write(PruneSessions(before, most))
+            part: int = await self._ask_writer(PruneSessions(before, most))
             total += part
             if part < most:
                 break
         return total
 
-    async def _write(self, work: Work, *, by_worker: bool = False) -> Any:
+    async def _ask_writer(self, work: Work, *, by_worker: bool = False) -> Any:
         writer, _ = self._opened()
         return await writer.write(work, self._patience * (WORKER_PATIENCE if by_worker else 1))
 
     async def _write_schedules(self, work: ScheduleWork, *, by_worker: bool) -> Any:
-        return await self._write(work, by_worker=by_worker)
+        return await self._ask_writer(work, by_worker=by_worker)
 
     # --- reads ----------------------------------------------------------------------------------------------
 

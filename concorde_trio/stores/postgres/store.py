@@ -207,7 +207,7 @@ class PostgresStore(SqlStore):
 
     async def write_work(self, work: OwnWork, *, patient: bool = False) -> Any:
         """What a work of this database's own gives: for the parts of this store."""
-        return await self._write(work, by_worker=patient)
+        return await self._ask_writer(work, by_worker=patient)
 
     def leaders_writer(self, writer: str) -> ThreadWriter:
         """A writer of its own, whose row must say that it owns the queue."""
